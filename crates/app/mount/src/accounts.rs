@@ -1,9 +1,11 @@
 //! The thread of all connections to accounts.
 
 use std::io;
+use std::sync::Arc;
 use std::thread;
 
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::error::SendError;
+use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use vere_accounts::{AccountSettings, Accounts};
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 
@@ -15,34 +17,88 @@ pub(crate) struct Ask(
     pub(crate) Request,
 );
 
-/// Starts the thread. Answers go to `answered`, until `answered` says no; the thread ends when the sender is dropped.
+/// An account with its server and login.
+type Member = (AccountId, AccountSettings);
+
+/// The way to the thread, which ends with the last sender.
+#[derive(Clone)]
+pub(crate) struct Asks {
+    asks: UnboundedSender<Ask>,
+    joins: UnboundedSender<Member>,
+}
+
+impl Asks {
+    /// Passes a request on.
+    pub(crate) fn send(&self, ask: Ask) -> Result<(), SendError<Ask>> {
+        self.asks.send(ask)
+    }
+
+    /// Connects a further account. Requests that come afterwards reach the account. Returns whether the thread lives.
+    pub(crate) fn join(&self, account: AccountId, settings: AccountSettings) -> bool {
+        self.joins.send((account, settings)).is_ok()
+    }
+}
+
+/// Starts the thread. Answers go to `answered`, until `answered` says no; the thread ends when the senders are dropped.
 pub(crate) fn start(
-    accounts: Vec<(AccountId, AccountSettings)>,
-    answered: impl Fn(RequestId, Result<Answer, Fault>) -> bool + Send + 'static,
-) -> io::Result<UnboundedSender<Ask>> {
-    let (send, mut asked) = unbounded_channel();
+    accounts: Vec<Member>,
+    answered: impl Fn(RequestId, Result<Answer, Fault>) -> bool + Send + Sync + 'static,
+) -> io::Result<Asks> {
+    let (asks, asked) = unbounded_channel();
+    let (joins, joined) = unbounded_channel();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let work = async move {
-        let (accounts, mut answers) = Accounts::start(accounts);
-        loop {
-            tokio::select! {
-                next = asked.recv() => {
-                    let Some(Ask(id, account, urgency, request)) = next else { return };
-                    accounts.ask(account, id, urgency, request);
-                }
-                answer = answers.recv() => {
-                    let Some((id, answer)) = answer else { return };
-                    if !answered(id, answer) {
-                        return;
-                    }
-                }
-            }
-        }
-    };
+    let work = serve(accounts, asked, joined, Arc::new(answered));
     thread::Builder::new()
         .name("fs-accounts".into())
         .spawn(move || runtime.block_on(work))?;
-    Ok(send)
+    Ok(Asks { asks, joins })
+}
+
+async fn serve(
+    accounts: Vec<Member>,
+    mut asked: UnboundedReceiver<Ask>,
+    mut joined: UnboundedReceiver<Member>,
+    answered: Arc<impl Fn(RequestId, Result<Answer, Fault>) -> bool + Send + Sync + 'static>,
+) {
+    let (ended, mut has_ended) = channel(1);
+    let mut pools = vec![begin(accounts, Arc::clone(&answered), ended.clone())];
+    loop {
+        tokio::select! {
+            // An account that has joined is there before its first request.
+            biased;
+            Some(member) = joined.recv() => {
+                pools.push(begin(vec![member], Arc::clone(&answered), ended.clone()));
+            }
+            next = asked.recv() => {
+                let Some(Ask(id, account, urgency, request)) = next else { return };
+                let has = |pool: &&Accounts| pool.state(account).is_some();
+                // An account of no pool is refused by the first one.
+                if let Some(pool) = pools.iter().rev().find(has).or(pools.first()) {
+                    pool.ask(account, id, urgency, request);
+                }
+            }
+            _ = has_ended.recv() => return,
+        }
+    }
+}
+
+/// Connects accounts, and passes their answers on. `ended` hears when nobody takes them any more.
+fn begin(
+    accounts: Vec<Member>,
+    answered: Arc<impl Fn(RequestId, Result<Answer, Fault>) -> bool + Send + Sync + 'static>,
+    ended: Sender<()>,
+) -> Accounts {
+    let (accounts, mut answers) = Accounts::start(accounts);
+    tokio::spawn(async move {
+        while let Some((id, answer)) = answers.recv().await {
+            if !answered(id, answer) {
+                // The thread may have ended already.
+                let _over = ended.try_send(());
+                return;
+            }
+        }
+    });
+    accounts
 }

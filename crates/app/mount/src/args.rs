@@ -37,6 +37,13 @@ pub enum FsCommand {
     /// A mail goes only when a run has found the mail needless, and a later run finds so again: content of files after 7
     /// days, all else after a day.
     Gc(GcArgs),
+    /// Change the passphrase or key file of a volume, mounted or not.
+    ///
+    /// Every account gets the new key slot before the volume lists it, and the old one is removed last. A file that held the old
+    /// passphrase (`passphrase_file` in the volume's file) is yours to change. The volume key stays, unless --rotate begins a new
+    /// one: whoever had the old passphrase and a copy of its slot can read what was written until then. With --json: removed
+    /// (mails), behind (accounts that did not answer: account, reason); of --list: slot, label, method, own (this machine's).
+    Passwd(PasswdArgs),
     /// Print the mode of a mounted volume, or switch it.
     ///
     /// The volume's file has the mode of later mounts (`mode`).
@@ -56,6 +63,93 @@ pub enum AccountsCommand {
     ///
     /// With --json: number, url, group, encoding, connections_max, lead, mounted, failing (the reason, or null), used_octets, limit_octets.
     List(VolumeArgs),
+    /// Take a further account into a volume, mounted or not.
+    ///
+    /// The account is tried as by `vere fs init`, gets the key slots, and then a section of its own in the volume's file, whose
+    /// comments and order stay. In a group of its own the account takes a share of new data; a member of a group gets a copy of
+    /// all data of the group, in the background while the volume is mounted.
+    Add(AddArgs),
+    /// Let an account go, mounted or not.
+    ///
+    /// Each pack of the account must be on another account of its group too; else the command names the number of packs and
+    /// changes nothing. The lead, the account with the order of all changes, stays. The mails of the volume in the account, in the
+    /// folder VereFS, are left to you.
+    Remove(RemoveArgs),
+}
+
+/// `vere fs accounts remove`
+#[derive(Debug, Args)]
+pub struct RemoveArgs {
+    #[command(flatten)]
+    pub(crate) volume: VolumeArgs,
+    /// The number of the account, as `vere fs accounts list` prints it.
+    #[arg(value_name = "NUMBER")]
+    pub(crate) number: u16,
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
+}
+
+/// `vere fs accounts add`
+#[derive(Debug, Args)]
+pub struct AddArgs {
+    #[command(flatten)]
+    pub(crate) volume: VolumeArgs,
+    /// The account: imaps://USER@HOST/ or imap://USER@HOST/ (with STARTTLS); HOST may be HOST:PORT.
+    #[arg(value_name = "ACCOUNT")]
+    pub(crate) url: String,
+    /// The file with the password of the account.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: PathBuf,
+    /// Trust these certificates too.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Use an imap:// account without TLS, as with a server on this machine.
+    #[arg(long)]
+    pub(crate) clear: bool,
+    /// Keep the same data as the accounts of this group. By default the account is a group of its own.
+    #[arg(long, value_name = "N")]
+    pub(crate) group: Option<u16>,
+    /// Wait until the account has its copies of the group's data.
+    #[arg(long)]
+    pub(crate) wait: bool,
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
+}
+
+/// `vere fs passwd`
+#[derive(Debug, Args)]
+pub struct PasswdArgs {
+    #[command(flatten)]
+    pub(crate) volume: VolumeArgs,
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
+    /// Take the new passphrase from the first line of this file.
+    #[arg(long, value_name = "FILE", conflicts_with = "new_key_file")]
+    pub(crate) new_passphrase_file: Option<PathBuf>,
+    /// Open the volume by this key file, of 32 octets or more, from now on.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) new_key_file: Option<PathBuf>,
+    /// Add a further slot, for another passphrase or key file; the present one stays.
+    #[arg(long, conflicts_with_all = ["remove", "list", "rotate"])]
+    pub(crate) add: bool,
+    /// The name of the slot, for people.
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["remove", "list"])]
+    pub(crate) label: Option<String>,
+    /// Remove a slot; its passphrase or key file opens the volume no more.
+    #[arg(long, value_name = "SLOT", conflicts_with_all = ["list", "rotate", "new_passphrase_file", "new_key_file"])]
+    pub(crate) remove: Option<u8>,
+    /// List the slots.
+    #[arg(long, conflicts_with_all = ["rotate", "new_passphrase_file", "new_key_file"])]
+    pub(crate) list: bool,
+    /// Begin a new volume key. Earlier mails keep theirs. The passphrase stays, unless a new one is given.
+    #[arg(long)]
+    pub(crate) rotate: bool,
+    /// With --rotate: keep another slot, whose passphrase or key file is in this file. Slots that are not kept are dropped.
+    #[arg(long, value_name = "SLOT=FILE", requires = "rotate")]
+    pub(crate) keep: Vec<String>,
+    /// With --rotate: drop slots without a question.
+    #[arg(long, requires = "rotate")]
+    pub(crate) yes: bool,
 }
 
 /// A volume, and the form of the output.

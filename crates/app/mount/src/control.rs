@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vere_process::failure::Failure;
 
+use crate::change::{JoinOrder, LeaveOrder, SlotsOrder};
+
 /// The longest line in either direction, in octets.
 const LINE_MAX: u64 = 1 << 20;
 /// Clients at the same time; further clients are sent away.
@@ -47,6 +49,14 @@ pub(crate) enum Request {
         /// Whether the mode shall be strong.
         strong: Option<bool>,
     },
+    /// The key slots and accounts that the volume lists.
+    Facts,
+    /// Change key slots.
+    ChangeSlots(SlotsOrder),
+    /// Take an account in.
+    Join(JoinOrder),
+    /// Let an account go.
+    Leave(LeaveOrder),
     /// Unmount.
     Umount {
         /// Whether open files and calls under way fail.

@@ -6,7 +6,7 @@ use vere_mailfs::format::volume::Facts;
 use vere_mailfs::format::{Builder, Kind, MAIL_OCTETS_MAX, PackNumber, Sealed};
 use vere_mailfs::rows::{AccountRow, GroupRow, Key, RowValue, SettingsRow};
 use vere_process::failure::Failure;
-use vere_settings::Volume as Described;
+use vere_settings::{Volume as Described, VolumeAccount};
 
 use crate::probe::{Found, Of};
 use crate::volume;
@@ -29,38 +29,52 @@ pub(crate) fn rows(described: &Described, found: &[Found]) -> Result<Rows, Failu
     };
     let mut rows = vec![(Key::Settings.encode(), settings.encode())];
     for account in &described.accounts {
-        let place = Place::parse(&account.url, account.clear).ok_or_else(|| {
-            Failure::new(format!("{}: expected imaps://USER@HOST/", account.url))
-        })??;
         let limit = found
             .iter()
             .find(|found| found.number == account.number)
             .and_then(|found| found.append_limit);
-        let row = AccountRow {
-            security: match place.security {
-                Security::Implicit => 0,
-                Security::StartTls => 1,
-                Security::Clear => 2,
-            },
-            encoding: volume::encoding(account.base64) as u8,
-            state: 0,
-            port: place.port,
-            mail_octets_max: limit.unwrap_or(u32::try_from(MAIL_OCTETS_MAX).unwrap_or(u32::MAX)),
-            host: place.host,
-            user: place.user,
-            groups: vec![account.group],
-        };
+        let row = account_row(account, limit)?;
         rows.push((Key::Account(account.number).encode(), row.encode()));
     }
     for group in volume::terms(described).groups {
-        let row = GroupRow {
-            strategy: 0,
-            sync_copies: u8::try_from(described.sync_copies).unwrap_or(u8::MAX),
-            accounts: group.accounts,
-        };
+        let row = group_row(described, group.group);
         rows.push((Key::Group(group.group).encode(), row.encode()));
     }
     Ok(rows)
+}
+
+/// The row of an account. `limit` is the longest mail, where told.
+pub(crate) fn account_row(
+    account: &VolumeAccount,
+    limit: Option<u32>,
+) -> Result<AccountRow, Failure> {
+    let place = Place::parse(&account.url, account.clear)
+        .ok_or_else(|| Failure::new(format!("{}: expected imaps://USER@HOST/", account.url)))??;
+    Ok(AccountRow {
+        security: match place.security {
+            Security::Implicit => 0,
+            Security::StartTls => 1,
+            Security::Clear => 2,
+        },
+        encoding: volume::encoding(account.base64) as u8,
+        state: 0,
+        port: place.port,
+        mail_octets_max: limit.unwrap_or(u32::try_from(MAIL_OCTETS_MAX).unwrap_or(u32::MAX)),
+        host: place.host,
+        user: place.user,
+        groups: vec![account.group],
+    })
+}
+
+/// The row of a group of a description.
+pub(crate) fn group_row(described: &Described, group: u16) -> GroupRow {
+    let members = described.accounts.iter();
+    let members = members.filter(|account| account.group == group);
+    GroupRow {
+        strategy: 0,
+        sync_copies: u8::try_from(described.sync_copies).unwrap_or(u8::MAX),
+        accounts: members.map(|account| account.number).collect(),
+    }
 }
 
 /// The mail of the facts.

@@ -40,12 +40,17 @@ impl Description {
     /// Reads and checks the file.
     pub(crate) fn read(&self) -> Result<Volume, Failure> {
         let shown = self.file.display().to_string();
-        let text = read_text(&self.file).map_err(|error| {
+        Ok(Volume::parse(&self.text()?, &shown)?)
+    }
+
+    /// The text of the file.
+    pub(crate) fn text(&self) -> Result<String, Failure> {
+        let shown = self.file.display().to_string();
+        read_text(&self.file).map_err(|error| {
             Failure::new(format!(
                 "{shown}: {error}; `vere fs init` writes the file of a new volume"
             ))
-        })?;
-        Ok(Volume::parse(&text, &shown)?)
+        })
     }
 
     /// The name of the volume.
@@ -121,6 +126,25 @@ pub(crate) fn write_private(file: &Path, octets: &[u8]) -> Result<(), Failure> {
     out.sync_all().map_err(wrong)
 }
 
+/// Writes a file for its owner alone in place of an earlier one: after a crash there is the earlier file or the new one.
+pub(crate) fn replace_private(file: &Path, octets: &[u8]) -> Result<(), Failure> {
+    let wrong = |error: std::io::Error| Failure::new(format!("{}: {error}", file.display()));
+    // A link leads to the file itself.
+    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = target.with_file_name(name);
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(wrong(error)),
+        _ => {}
+    }
+    write_private(&new, octets)?;
+    fs::rename(&new, &target).map_err(wrong)?;
+    let folder = target.parent().unwrap_or(Path::new("/"));
+    let folder = File::open(folder).and_then(|folder| folder.sync_all());
+    folder.map_err(wrong)
+}
+
 /// The sole right of a process to the state of a volume, until dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
@@ -151,7 +175,7 @@ impl Lock {
 
 #[cfg(test)]
 mod tests {
-    use super::{Description, Lock};
+    use super::{Description, Lock, replace_private};
     use std::path::Path;
 
     #[test]
@@ -162,6 +186,18 @@ mod tests {
         for wrong in ["", ".hidden", "a b", "ö"] {
             assert!(Description::named(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("home.slot");
+        std::fs::write(folder.path().join("home.slot.new"), "left behind").unwrap();
+        for content in ["first", "second"] {
+            replace_private(&file, content.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+        }
+        assert!(!folder.path().join("home.slot.new").exists());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use indicatif::{ProgressBar, ProgressStyle};
 use vere_mailfs::format::slot::{Cost, NewSlot, Slot, SlotKeys};
 use vere_mailfs::format::{Encoding, Keys, Kind, PackNumber, Subject, VolumeId, VolumeKey, mail};
+use vere_mailfs::rows::{Key, RowValue as _};
 use vere_mailfs::volume::Create;
 use vere_ports::files::Caller;
 use vere_ports::mail_accounts::{AccountId, Request, RequestId, Urgency};
@@ -18,6 +19,7 @@ use vere_settings::Volume as Described;
 
 use crate::accounts::Ask;
 use crate::args::InitArgs;
+use crate::change::slot_row;
 use crate::facts;
 use crate::folders::{self, Description, Lock};
 use crate::groups;
@@ -30,6 +32,8 @@ use crate::volume::{self, Live};
 
 /// The first epoch of a volume's key.
 const FIRST_EPOCH: u16 = 1;
+/// The label of the first slot.
+const FIRST_LABEL: &str = "first";
 /// The mailbox of slots and facts.
 const HEAD_MAILBOX: &str = "head";
 /// The longest time for the first mails.
@@ -216,10 +220,12 @@ fn make_slot(opener: &Opener) -> Result<(Slot, Keys), Failure> {
         salt: volume::random()?,
         nonce: volume::random()?,
     };
-    let keys = Keys::derive(&key);
+    let epochs = vec![(FIRST_EPOCH, key)];
+    let keys = Keys::of_epochs(&epochs)
+        .ok_or_else(|| Failure::new("expected a key of the first epoch; found none"))?;
     let content = SlotKeys {
-        keys: vec![(FIRST_EPOCH, key)],
-        label: "first".to_owned(),
+        keys: epochs,
+        label: FIRST_LABEL.to_owned(),
     };
     Ok((Slot::make(&new, &content, opener.as_slot())?, keys))
 }
@@ -229,7 +235,9 @@ fn store(described: &Described, new: &New, found: &[Found], journal: &Path) -> R
     let tag = tag(&new.slot);
     let clock = Clock::start();
     let now = volume::moment(clock.now());
-    let rows = facts::rows(described, found)?;
+    let mut rows = facts::rows(described, found)?;
+    let slot = slot_row(&new.slot, FIRST_LABEL);
+    rows.push((Key::Slot(new.slot.number).encode(), slot.encode()));
     let facts = facts::mail(&new.of(&tag, clock), described, &new.name, rows.clone())?;
     let (events, happened) = channel();
     let asks = start_accounts(described, &tag, &events)?;

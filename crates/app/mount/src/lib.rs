@@ -5,22 +5,30 @@
 
 mod accounts;
 mod args;
+mod change;
 mod commands;
 mod control;
 mod facts;
 mod folders;
 pub mod fstab;
 mod groups;
+mod hex;
 mod host;
 mod init;
+mod joining;
+mod leaving;
 mod lines;
 mod links;
 mod mount;
 mod news;
+mod open;
+mod passwd;
 mod probe;
 mod runs;
 mod secrets;
 mod serve;
+mod session;
+mod slots;
 mod status;
 mod upkeep;
 mod volume;
@@ -30,8 +38,8 @@ use std::process::ExitCode;
 use vere_process::failure::Failure;
 
 pub use args::{
-    AccountsCommand, CheckArgs, FsCommand, GcArgs, InitArgs, Mode, ModeArgs, MountArgs, SecretArgs,
-    UmountArgs, VolumeArgs,
+    AccountsCommand, AddArgs, CheckArgs, FsCommand, GcArgs, InitArgs, Mode, ModeArgs, MountArgs,
+    PasswdArgs, RemoveArgs, SecretArgs, UmountArgs, VolumeArgs,
 };
 
 /// Runs a command of `vere fs`, and gives the text to print and the exit code.
@@ -51,6 +59,13 @@ pub fn run(command: &FsCommand) -> Result<(String, ExitCode), Failure> {
         FsCommand::Accounts {
             command: AccountsCommand::List(args),
         } => commands::accounts(args),
+        FsCommand::Accounts {
+            command: AccountsCommand::Add(args),
+        } => joining::run(args),
+        FsCommand::Accounts {
+            command: AccountsCommand::Remove(args),
+        } => leaving::run(args),
+        FsCommand::Passwd(args) => passwd::run(args),
     };
     text.map(|text| (text, ExitCode::SUCCESS))
 }

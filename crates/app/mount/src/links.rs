@@ -3,12 +3,11 @@
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::mpsc::UnboundedSender;
 use vere_fuse::{Mount, Refused, Replies, Sink};
 use vere_ports::files::{Call, CallId, Caller, Errno, Invalidate, Reply};
 use vere_ports::mail_accounts::{AccountId, Fault, Request, RequestId, Urgency};
 
-use crate::accounts::Ask;
+use crate::accounts::{Ask, Asks};
 use crate::host::{Event, Outside};
 use crate::lines::{self, Level};
 use crate::volume::Live;
@@ -29,7 +28,7 @@ impl Sink for Calls {
 pub(crate) struct Links {
     /// Absent without a mount, as during `init`.
     pub(crate) kernel: Option<(Replies, Arc<OnceLock<Mount>>)>,
-    pub(crate) accounts: UnboundedSender<Ask>,
+    pub(crate) accounts: Asks,
     pub(crate) events: Sender<Event<Live>>,
 }
 

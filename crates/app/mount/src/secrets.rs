@@ -64,6 +64,33 @@ impl Opener {
         Ok(Self::of_text(Secret::new(first)))
     }
 
+    /// The secret of a new slot, from files, or by a prompt that asks twice.
+    pub(crate) fn get_new(
+        passphrase: Option<&PathBuf>,
+        key: Option<&PathBuf>,
+    ) -> Result<Self, Failure> {
+        if passphrase.or(key).is_some() {
+            return Self::get(passphrase, key, true);
+        }
+        let ask = |prompt: &str| {
+            rpassword::prompt_password(prompt).map_err(|error| {
+                Failure::new(format!(
+                    "{error}; --new-passphrase-file names a file with the new passphrase"
+                ))
+            })
+        };
+        let first = ask("New passphrase of the volume: ")?;
+        if first.is_empty() {
+            return Err(Failure::new("expected a passphrase; found an empty line"));
+        }
+        if ask("The new passphrase again: ")? != first {
+            return Err(Failure::new(
+                "expected the same passphrase twice; found two different ones",
+            ));
+        }
+        Ok(Self::of_text(Secret::new(first)))
+    }
+
     fn of_text(text: Secret<String>) -> Self {
         Self::Passphrase(Secret::new(text.into_inner().into_bytes()))
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -11,22 +11,20 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use vere_fuse::{Ended, Mount, Options, Strength, Unmounted};
-use vere_mailfs::format::Keys;
-use vere_mailfs::format::slot::Slot;
 use vere_mailfs::volume::{CheckTerms, CollectTerms};
-use vere_ports::mail_accounts::AccountId;
 use vere_process::failure::Failure;
 use vere_settings::Volume as Described;
 
-use crate::accounts;
+use crate::change::Keeper;
 use crate::control::{Request, Server};
-use crate::folders::{self, Description, Lock};
-use crate::host::{Clock, Event, Host, with};
+use crate::folders::{self, Description};
+use crate::host::{Event, Host, with};
 use crate::lines::{self, Level};
 use crate::links::{Calls, Links};
 use crate::news::News;
+pub(crate) use crate::open::{Opened, open, read_slot, start_accounts, tag};
 use crate::runs;
-use crate::secrets::{self, Opener};
+use crate::secrets::Opener;
 use crate::status;
 use crate::volume::{self, Live, Upkeep};
 
@@ -73,7 +71,14 @@ pub(crate) fn serve(
     // Whatever may fail comes before the mount: programs would see a mount without a process.
     let server = Server::start(
         &folders::control(&state),
-        handler(Arc::clone(&shared), events.clone()),
+        handler(
+            Arc::clone(&shared),
+            Keeper {
+                description: task.description.clone(),
+                asks: asks.clone(),
+                events: events.clone(),
+            },
+        ),
     )?;
     unmount_by_signal(Arc::clone(&shared), task.background)?;
     let started = Mount::start(&task.point, &task.options, Arc::new(Calls(events.clone())))?;
@@ -116,60 +121,6 @@ pub(crate) fn serve(
         Ended::Unmounted => Ok(()),
         Ended::Failed(text) => Err(Failure::new(format!("the mount has failed: {text}"))),
     }
-}
-
-/// A volume that is open and has no thread yet.
-pub(crate) struct Opened {
-    pub(crate) live: Live,
-    pub(crate) clock: Clock,
-    pub(crate) asks: tokio::sync::mpsc::UnboundedSender<accounts::Ask>,
-    pub(crate) events: Sender<Event<Live>>,
-    pub(crate) happened: Receiver<Event<Live>>,
-    pub(crate) state: PathBuf,
-    pub(crate) lock: Lock,
-}
-
-/// Opens a volume that no other process has.
-pub(crate) fn open(
-    description: &Description,
-    described: &Described,
-    opener: &Opener,
-    news: &mut dyn FnMut(News),
-) -> Result<Opened, Failure> {
-    let slot = read_slot(description)?;
-    let state = folders::state(slot.head.volume)?;
-    folders::make_private(&folders::journal(&state))?;
-    let lock = Lock::take(&state)?;
-    let keys = slot.open(opener.as_slot())?;
-    let (epoch, key) = keys
-        .keys
-        .last()
-        .ok_or_else(|| Failure::new("expected a key in the slot; found none"))?;
-    let create = volume::create(slot.head.volume, *epoch, Keys::derive(key))?;
-    let (events, happened) = channel();
-    let asks = start_accounts(described, &tag(&slot), &events)?;
-    let clock = Clock::start();
-    let ask = |request| {
-        // Without the thread no answer comes, and the wait ends by its time-out.
-        let _gone = asks.send(request);
-    };
-    let live = volume::open(
-        (volume::terms(described), create),
-        &folders::journal(&state),
-        clock,
-        &ask,
-        &happened,
-        news,
-    )?;
-    Ok(Opened {
-        live,
-        clock,
-        asks,
-        events,
-        happened,
-        state,
-        lock,
-    })
 }
 
 /// A thread that panics must not leave a mount that answers nobody; and no dump may have the keys.
@@ -218,36 +169,6 @@ pub(crate) fn finish(host: &Host<Live>) {
     }
 }
 
-/// The name of the volume's folder in accounts.
-pub(crate) fn tag(slot: &Slot) -> String {
-    format!("{:08x}", slot.head.volume.tag())
-}
-
-/// The slot beside the description.
-pub(crate) fn read_slot(description: &Description) -> Result<Slot, Failure> {
-    let path = description.slot();
-    let octets = std::fs::read(&path).map_err(|error| {
-        let text = format!("{}: {error}; `vere fs init` makes the slot", path.display());
-        Failure::new(text)
-    })?;
-    Slot::decode(&octets).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
-}
-
-/// Starts the thread of the accounts; answers become events.
-pub(crate) fn start_accounts(
-    described: &Described,
-    tag: &str,
-    events: &Sender<Event<Live>>,
-) -> Result<tokio::sync::mpsc::UnboundedSender<accounts::Ask>, Failure> {
-    let mut all = Vec::new();
-    for account in &described.accounts {
-        all.push((AccountId(account.number), secrets::account(account, tag)?));
-    }
-    let events = events.clone();
-    let answered = move |id, answer| events.send(Event::Answer(id, answer)).is_ok();
-    Ok(accounts::start(all, answered)?)
-}
-
 /// Commands that may wait for the servers at once: others must still be heard.
 const SYNCS_MAX: usize = 8;
 
@@ -267,7 +188,8 @@ impl Drop for Place {
     }
 }
 
-fn handler(mount: Arc<OnceLock<Mount>>, events: Sender<Event<Live>>) -> crate::control::Handler {
+fn handler(mount: Arc<OnceLock<Mount>>, keeper: Keeper) -> crate::control::Handler {
+    let events = keeper.events.clone();
     let syncs = Arc::new(AtomicUsize::new(0));
     Arc::new(move |request| match request {
         Request::Mode { strong } => mode(&events, strong),
@@ -291,6 +213,10 @@ fn handler(mount: Arc<OnceLock<Mount>>, events: Sender<Event<Live>>) -> crate::c
             runs::run(&events, what)
         }
         Request::Collect => runs::run(&events, Upkeep::Collect(CollectTerms::DEFAULT)),
+        Request::Facts => keeper.facts(),
+        Request::ChangeSlots(order) => logged("key slots changed", keeper.change_slots(&order)),
+        Request::Join(order) => logged("account added", keeper.join(&order)),
+        Request::Leave(order) => logged("account removed", keeper.leave(&order)),
         Request::Umount { force } => {
             let mount = mount.get().ok_or("expected a mount; found none")?;
             let strength = if force {
@@ -305,6 +231,15 @@ fn handler(mount: Arc<OnceLock<Mount>>, events: Sender<Event<Live>>) -> crate::c
             }
         }
     })
+}
+
+/// A change of the volume's facts is a line of the log, with the accounts that are behind.
+fn logged(what: &str, result: Result<Value, String>) -> Result<Value, String> {
+    match &result {
+        Ok(done) => lines::log(Level::Info, &format!("{what}: {done}")),
+        Err(reason) => lines::log(Level::Warn, &format!("{what}: failed: {reason}")),
+    }
+    result
 }
 
 /// Tells the mode, after a change if asked for.

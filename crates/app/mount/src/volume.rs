@@ -10,8 +10,8 @@ use std::time::Duration;
 use vere_disk::log::Directory;
 use vere_mailfs::format::{Encoding, Keys, VolumeId};
 use vere_mailfs::volume::{
-    AccountTerms, CheckTerms, CollectTerms, Create, GroupTerms, Machine, Moment, OpenStep, Opening,
-    Step as Asked, Terms, Upkept, Volume,
+    AccountTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport, GroupTerms, Machine,
+    Membership, Moment, OpenStep, Opening, Step as Asked, Terms, Upkept, Volume,
 };
 use vere_ports::files::{Call, CallId, Caller, Errno};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
@@ -72,6 +72,21 @@ impl Live {
             Upkeep::Check(terms) => self.volume.check(moment(now), terms),
             Upkeep::Collect(terms) => self.volume.collect(moment(now), terms),
         }
+    }
+
+    /// Begins a change of facts. Returns whether no other change is under way.
+    pub(crate) fn change_facts(&mut self, now: Now, change: FactsChange) -> Result<bool, Errno> {
+        self.volume.change_facts(moment(now), change)
+    }
+
+    /// The result of a change that has ended.
+    pub(crate) fn take_changed(&mut self) -> Option<Result<FactsReport, String>> {
+        self.volume.take_changed()
+    }
+
+    /// Has the engine use these accounts and groups.
+    pub(crate) fn use_accounts(&mut self, now: Now, members: Membership) -> Result<(), Errno> {
+        self.volume.use_accounts(moment(now), members)
     }
 
     /// The result of a run that has ended.

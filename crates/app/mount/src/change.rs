@@ -1,0 +1,339 @@
+//! Changes of facts about a volume, on the engine of a mount or of a volume opened for the command.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use vere_mailfs::format::slot::{Method, Slot};
+use vere_mailfs::format::{Keys, VolumeKey};
+use vere_mailfs::rows::{AccountRow, Key, RowValue, SlotRow};
+use vere_mailfs::volume::{AccountTerms, FactsChange, FactsReport, Membership};
+use vere_ports::files::Errno;
+use vere_ports::mail_accounts::AccountId;
+use vere_process::failure::Failure;
+use vere_settings::Volume as Described;
+
+use crate::accounts::Asks;
+use crate::facts;
+use crate::folders::{self, Description};
+use crate::hex::Hex;
+use crate::host::{Event, with};
+use crate::open;
+use crate::secrets;
+use crate::volume::{self, Live};
+
+/// Time between looks at a change.
+const LOOK: Duration = Duration::from_millis(50);
+/// The longest silence of an engine.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// The longest time for packs on their way to arrive.
+const SYNC_MAX: Duration = Duration::from_secs(600);
+const ENGINE: &str = "expected an answer of the engine within 60 s; found none";
+/// The state of an account that has left the volume; its number is not given again.
+pub(crate) const GONE: u8 = 1;
+
+/// A change of key slots.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub(crate) struct SlotsOrder {
+    /// Slots that are new, or replace those of their numbers.
+    pub(crate) put: Vec<SlotOrder>,
+    /// Slots that end.
+    pub(crate) removed: Vec<u8>,
+    /// The slot whose copy lies beside the description from now on.
+    pub(crate) own: Option<u8>,
+    /// The keys of all epochs, where a new epoch begins.
+    pub(crate) keys: Option<Vec<(u16, Hex)>>,
+}
+
+/// A key slot, as sealed.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub(crate) struct SlotOrder {
+    pub(crate) label: String,
+    pub(crate) body: Hex,
+}
+
+/// An account that joins.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub(crate) struct JoinOrder {
+    pub(crate) number: u16,
+    /// The description with the account.
+    pub(crate) text: String,
+    /// The longest mail of the account, where told.
+    pub(crate) append_limit: Option<u32>,
+}
+
+/// An account that leaves.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub(crate) struct LeaveOrder {
+    pub(crate) number: u16,
+    /// The description without the account.
+    pub(crate) text: String,
+}
+
+/// What a process needs to change the facts of its volume.
+#[derive(Clone)]
+pub(crate) struct Keeper {
+    pub(crate) description: Description,
+    pub(crate) asks: Asks,
+    pub(crate) events: Sender<Event<Live>>,
+}
+
+impl Keeper {
+    /// The key slots and accounts that the volume lists.
+    pub(crate) fn facts(&self) -> Result<Value, String> {
+        let (slots, epoch, accounts) = with(&self.events, SILENCE_MAX, |live: &mut Live, _| {
+            let volume = live.volume();
+            let mut accounts = Vec::new();
+            for number in 1..=u16::from(u8::MAX) {
+                accounts.extend(account(live, number)?.map(|row| (number, row)));
+            }
+            Ok((volume.slots()?, volume.epoch(), accounts))
+        })
+        .ok_or(ENGINE)?
+        .map_err(unreadable)?;
+        let slots: Vec<Value> = slots
+            .iter()
+            .map(|(number, row)| {
+                json!({
+                    "slot": number,
+                    "label": row.label,
+                    "method": method_word(row.method),
+                    "mail": row.mail.to_string(),
+                })
+            })
+            .collect();
+        let accounts: Vec<Value> = accounts
+            .iter()
+            .map(|(number, row)| {
+                json!({
+                    "account": number,
+                    "user": row.user,
+                    "host": row.host,
+                    "port": row.port,
+                    "gone": row.state == GONE,
+                })
+            })
+            .collect();
+        Ok(json!({ "epoch": epoch, "slots": slots, "accounts": accounts }))
+    }
+
+    /// Changes key slots.
+    pub(crate) fn change_slots(&self, order: &SlotsOrder) -> Result<Value, String> {
+        let mut change = FactsChange {
+            name: self.description.label(),
+            ..FactsChange::default()
+        };
+        let mut own = None;
+        for put in &order.put {
+            let body = put.body.octets().ok_or("expected the octets of a slot")?;
+            let slot = Slot::decode(&body).map_err(|error| error.to_string())?;
+            let row = slot_row(&slot, &put.label);
+            let key = Key::Slot(slot.number).encode();
+            change.rows.push((key, Some(row.encode())));
+            if order.own == Some(slot.number) {
+                own = Some(body);
+            }
+            change.slots.push(slot);
+        }
+        let removed = order.removed.iter();
+        let removed = removed.map(|number| (Key::Slot(*number).encode(), None));
+        change.rows.extend(removed);
+        change.keys = order.keys.as_deref().map(new_keys).transpose()?;
+        let report = self.run(change)?;
+        if let Some(body) = own {
+            folders::replace_private(&self.description.slot(), &body)
+                .map_err(|failure| failure.to_string())?;
+        }
+        Ok(shown(&report))
+    }
+
+    /// Takes an account in: key slots and facts first, the description next, data last.
+    pub(crate) fn join(&self, order: &JoinOrder) -> Result<Value, String> {
+        let text = |failure: Failure| failure.to_string();
+        let shown_file = self.description.file.display().to_string();
+        let described = Described::parse(&order.text, &shown_file)
+            .map_err(|error| Failure::from(error).to_string())?;
+        let new = described
+            .accounts
+            .iter()
+            .find(|account| account.number == order.number)
+            .ok_or("expected the new account in the description; found none")?;
+        let slot = open::read_slot(&self.description).map_err(text)?;
+        let settings = secrets::account(new, &open::tag(&slot)).map_err(text)?;
+        if !self.asks.join(AccountId(new.number), settings) {
+            return Err("expected the thread of the accounts; found none".to_owned());
+        }
+        let row = facts::account_row(new, order.append_limit).map_err(text)?;
+        let group = facts::group_row(&described, new.group);
+        let change = FactsChange {
+            rows: vec![
+                (Key::Account(new.number).encode(), Some(row.encode())),
+                (Key::Group(new.group).encode(), Some(group.encode())),
+            ],
+            accounts: vec![AccountTerms {
+                account: new.number,
+                encoding: volume::encoding(new.base64),
+            }],
+            name: self.description.label(),
+            ..FactsChange::default()
+        };
+        let report = self.run(change)?;
+        folders::replace_private(&self.description.file, order.text.as_bytes()).map_err(text)?;
+        self.use_accounts(&described)?;
+        Ok(shown(&report))
+    }
+
+    /// Lets an account go whose packs are all elsewhere too: nothing new reaches the account first, then the rows forget it.
+    pub(crate) fn leave(&self, order: &LeaveOrder) -> Result<Value, String> {
+        let text = |failure: Failure| failure.to_string();
+        let number = order.number;
+        let before = self.description.read().map_err(text)?;
+        check_lead(&before, number)?;
+        let group = before.accounts.iter().find(|of| of.number == number);
+        let group = group
+            .ok_or_else(|| format!("expected an account of the volume; found {number}"))?
+            .group;
+        let shown_file = self.description.file.display().to_string();
+        let after = Described::parse(&order.text, &shown_file)
+            .map_err(|error| Failure::from(error).to_string())?;
+        self.use_accounts(&after)?;
+        let left = self.let_go(&after, number, group);
+        if left.is_err() {
+            self.use_accounts(&before)?;
+        }
+        let report = left?;
+        folders::replace_private(&self.description.file, order.text.as_bytes()).map_err(text)?;
+        Ok(shown(&report))
+    }
+
+    fn let_go(&self, after: &Described, number: u16, group: u16) -> Result<FactsReport, String> {
+        // Packs on their way to the account are part of the sum.
+        let (done, all_done) = channel();
+        let sync = move |live: &mut Live, now| live.sync(now, done);
+        with(&self.events, SILENCE_MAX, sync).ok_or(ENGINE)?;
+        match all_done.recv_timeout(SYNC_MAX) {
+            Ok(Ok(())) => {}
+            _ => return Err("expected every change on the servers within 10 minutes".to_owned()),
+        }
+        let (leaving, row) = with(&self.events, SILENCE_MAX, move |live: &mut Live, _| {
+            Ok((live.volume().leaving(number)?, account(live, number)?))
+        })
+        .ok_or(ENGINE)?
+        .map_err(unreadable)?;
+        if leaving.only > 0 {
+            return Err(format!(
+                "account {number}: expected a copy of each pack on another account; found {} packs that only this account has. `vere fs accounts add --group {group} --wait` gives its group a further account first",
+                leaving.only
+            ));
+        }
+        let mut rows = leaving.rows;
+        let group_row = facts::group_row(after, group);
+        let group_row = (!group_row.accounts.is_empty()).then(|| group_row.encode());
+        rows.push((Key::Group(group).encode(), group_row));
+        if let Some(row) = row {
+            let row = AccountRow { state: GONE, ..row };
+            rows.push((Key::Account(number).encode(), Some(row.encode())));
+        }
+        self.run(FactsChange {
+            rows,
+            name: self.description.label(),
+            ..FactsChange::default()
+        })
+    }
+
+    /// Has the engine use the accounts and groups of a description.
+    fn use_accounts(&self, described: &Described) -> Result<(), String> {
+        let terms = volume::terms(described);
+        let membership = Membership {
+            accounts: terms.accounts,
+            groups: terms.groups,
+        };
+        let used = with(&self.events, SILENCE_MAX, move |live: &mut Live, now| {
+            live.use_accounts(now, membership)
+        });
+        used.ok_or(ENGINE)?.map_err(unreadable)
+    }
+
+    /// Runs a change to its end.
+    fn run(&self, change: FactsChange) -> Result<FactsReport, String> {
+        let begin = move |live: &mut Live, now| live.change_facts(now, change);
+        let has_begun = with(&self.events, SILENCE_MAX, begin).ok_or(ENGINE)?;
+        if !has_begun.map_err(unreadable)? {
+            return Err("expected no other change of keys or accounts; found one".to_owned());
+        }
+        loop {
+            let ended = with(&self.events, SILENCE_MAX, |live: &mut Live, _| {
+                live.take_changed()
+            });
+            match ended.ok_or(ENGINE)? {
+                Some(result) => return result,
+                None => thread::sleep(LOOK),
+            }
+        }
+    }
+}
+
+fn account(live: &Live, number: u16) -> Result<Option<AccountRow>, Errno> {
+    let row = live.volume().fact(&Key::Account(number).encode())?;
+    row.map(|row| AccountRow::decode(&row).map_err(|_| Errno::Io))
+        .transpose()
+}
+
+fn unreadable(errno: Errno) -> String {
+    format!("rows of the volume: {errno}")
+}
+
+/// Refuses the lead, whose log no other account has.
+pub(crate) fn check_lead(described: &Described, number: u16) -> Result<(), String> {
+    if described.lead != number {
+        return Ok(());
+    }
+    Err(format!(
+        "account {number}: expected another account than the lead, whose log has the order of all changes; found the lead, which stays until `vere fs` can change the lead"
+    ))
+}
+
+/// The row that has a slot count.
+pub(crate) fn slot_row(slot: &Slot, label: &str) -> SlotRow {
+    SlotRow {
+        mail: slot.head.mail,
+        method: match slot.method {
+            Method::Passphrase(_) => 1,
+            Method::KeyFile => 2,
+        },
+        label: label.to_owned(),
+    }
+}
+
+const fn method_word(method: u8) -> &'static str {
+    match method {
+        1 => "passphrase",
+        2 => "key file",
+        _ => "unknown",
+    }
+}
+
+fn new_keys(keys: &[(u16, Hex)]) -> Result<(u16, Arc<Keys>), String> {
+    const WRONG: &str = "expected keys of epochs; found none";
+    let key = |(epoch, hex): &(u16, Hex)| {
+        let octets = hex.octets()?;
+        Some((*epoch, VolumeKey(octets.try_into().ok()?)))
+    };
+    let keys: Option<Vec<(u16, VolumeKey)>> = keys.iter().map(key).collect();
+    let keys = keys.ok_or(WRONG)?;
+    let (epoch, _) = keys.last().ok_or(WRONG)?;
+    let all = Keys::of_epochs(&keys).ok_or(WRONG)?;
+    Ok((*epoch, Arc::new(all)))
+}
+
+fn shown(report: &FactsReport) -> Value {
+    let behind: Vec<Value> = report
+        .behind
+        .iter()
+        .map(|(account, reason)| json!({ "account": account, "reason": reason }))
+        .collect();
+    json!({ "removed": report.removed, "behind": behind })
+}

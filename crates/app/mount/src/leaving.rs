@@ -1,0 +1,97 @@
+//! `vere fs accounts remove`: an account leaves a volume.
+
+use vere_process::failure::Failure;
+use vere_settings::Volume as Described;
+
+use crate::args::RemoveArgs;
+use crate::change::{LeaveOrder, check_lead};
+use crate::control::Request;
+use crate::folders::Description;
+use crate::passwd::behind;
+use crate::session::{self, Session};
+
+pub(crate) fn run(args: &RemoveArgs) -> Result<String, Failure> {
+    let description = Description::named(&args.volume.name)?;
+    let described = description.read()?;
+    let number = args.number;
+    let shown = description.file.display().to_string();
+    let text = description.text()?;
+    if !described.accounts.iter().any(|of| of.number == number) {
+        return Err(Failure::new(format!(
+            "{shown}: expected an account with the number {number}; found none"
+        )));
+    }
+    check_lead(&described, number).map_err(Failure::new)?;
+    let text = without_section(&text, number);
+    let after = Described::parse(&text, &shown)?;
+    if after.accounts.len().saturating_add(1) != described.accounts.len() {
+        return Err(Failure::new(format!(
+            "{shown}: expected a section [[account]] with a line number = {number}; found another form"
+        )));
+    }
+    let session = Session::begin(&description, &described, || {
+        session::opener(&args.secret, &described)
+    })?;
+    let done = session.ask(&Request::Leave(LeaveOrder { number, text }));
+    session.end();
+    let done = done?;
+    if args.volume.json {
+        return Ok(format!("{done:#}\n"));
+    }
+    Ok(format!(
+        "Account {number} is no account of the volume any more. Its folder VereFS is yours to remove.\n{}",
+        behind(&done)
+    ))
+}
+
+/// The text without the section of an account. Comments before the next section stay.
+fn without_section(text: &str, number: u16) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let plain = |line: &str| {
+        let line = line.split('#').next().unwrap_or_default();
+        line.split_whitespace().collect::<String>()
+    };
+    let of_account = plain(&format!("number = {number}"));
+    let is_between = |line: &&&str| line.trim().is_empty() || line.trim().starts_with('#');
+    let mut kept: Vec<&str> = Vec::new();
+    let mut rest = lines.as_slice();
+    while let Some((first, behind)) = rest.split_first() {
+        let mut headers = behind.iter();
+        let end = headers.position(|line| line.trim_start().starts_with('['));
+        let (body, next) = behind.split_at(end.unwrap_or(behind.len()));
+        let is_gone =
+            plain(first) == "[[account]]" && body.iter().any(|line| plain(line) == of_account);
+        if is_gone {
+            let comments = body.iter().rev().take_while(is_between).count();
+            let from = body.len().saturating_sub(comments);
+            kept.extend(body.get(from..).unwrap_or_default());
+        } else {
+            kept.push(first);
+            kept.extend(body);
+        }
+        rest = next;
+    }
+    let mut text = kept.join("\n");
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_section;
+
+    #[test]
+    fn a_section_goes_and_all_else_stays() {
+        let text = "# Mine\nversion = 1\n\n[[account]]  # one\nnumber = 1\nurl = \"a\"\n\n\
+            # the second\n[[ account ]]\nnumber=2 # two\nurl = \"b\"\n\n# the third\n[[account]]\nnumber = 3\nurl = \"c\"\n";
+        let second = without_section(text, 2);
+        assert_eq!(
+            second,
+            "# Mine\nversion = 1\n\n[[account]]  # one\nnumber = 1\nurl = \"a\"\n\n\
+            # the second\n\n# the third\n[[account]]\nnumber = 3\nurl = \"c\"\n"
+        );
+        assert!(without_section(text, 3).ends_with("url = \"b\"\n\n# the third\n"));
+        assert_eq!(without_section(text, 4), text);
+    }
+}

@@ -1,0 +1,194 @@
+//! The opening of a volume by its key slot.
+//!
+//! The slot beside the description may be an old one: another machine has changed the passphrase or the keys, or a change was
+//! broken off. Then the accounts have the slot that counts. A slot that the volume does not list is revoked, and opens nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use vere_mailfs::format::slot::{Slot, SlotKeys};
+use vere_mailfs::format::{FormatError, Keys};
+use vere_ports::mail_accounts::AccountId;
+use vere_process::failure::Failure;
+use vere_settings::Volume as Described;
+
+use crate::accounts::{self, Asks};
+use crate::folders::{self, Description, Lock};
+use crate::host::{Clock, Event};
+use crate::lines::{self, Level};
+use crate::news::News;
+use crate::secrets::{self, Opener};
+use crate::slots;
+use crate::volume::{self, Live};
+
+/// A volume that is open and has no thread yet.
+pub(crate) struct Opened {
+    pub(crate) live: Live,
+    pub(crate) clock: Clock,
+    pub(crate) asks: Asks,
+    pub(crate) events: Sender<Event<Live>>,
+    pub(crate) happened: Receiver<Event<Live>>,
+    pub(crate) state: PathBuf,
+    pub(crate) lock: Lock,
+}
+
+/// A volume open by a slot.
+struct Running {
+    live: Live,
+    clock: Clock,
+    asks: Asks,
+    events: Sender<Event<Live>>,
+    happened: Receiver<Event<Live>>,
+}
+
+/// Opens a volume that no other process has.
+pub(crate) fn open(
+    description: &Description,
+    described: &Described,
+    opener: &Opener,
+    news: &mut dyn FnMut(News),
+) -> Result<Opened, Failure> {
+    let local = read_slot(description)?;
+    let state = folders::state(local.head.volume)?;
+    let journal = folders::journal(&state);
+    folders::make_private(&journal)?;
+    let lock = Lock::take(&state)?;
+    let file = description.slot();
+    let by_local = keys_of(&local, opener, &file)
+        .and_then(|keys| by_slot(described, (&local, &keys), &journal, &file, news));
+    let running = match by_local {
+        Ok(running) => running,
+        Err(failure) => {
+            let found = by_other_slots(described, &local, opener, &journal, &file, news);
+            let (slot, running) = found.ok_or(failure)?;
+            folders::replace_private(&file, &slot.encode())?;
+            let line = format!(
+                "{}: the key slot is renewed from an account",
+                file.display()
+            );
+            lines::log(Level::Info, &line);
+            news(News::Line(line));
+            running
+        }
+    };
+    let Running {
+        live,
+        clock,
+        asks,
+        events,
+        happened,
+    } = running;
+    Ok(Opened {
+        live,
+        clock,
+        asks,
+        events,
+        happened,
+        state,
+        lock,
+    })
+}
+
+/// Opens a slot.
+pub(crate) fn keys_of(slot: &Slot, opener: &Opener, file: &Path) -> Result<SlotKeys, Failure> {
+    slot.open(opener.as_slot()).map_err(|error| {
+        let shown = file.display();
+        Failure::new(match error {
+            FormatError::Seal { .. } => format!(
+                "{shown}: expected the passphrase or key file of this key slot; found another one"
+            ),
+            other => format!("{shown}: {other}"),
+        })
+    })
+}
+
+/// Opens the volume by a slot that the volume lists.
+fn by_slot(
+    described: &Described,
+    (slot, keys): (&Slot, &SlotKeys),
+    journal: &Path,
+    file: &Path,
+    news: &mut dyn FnMut(News),
+) -> Result<Running, Failure> {
+    let none = || Failure::new("expected a key in the slot; found none");
+    let (epoch, _) = keys.keys.last().ok_or_else(none)?;
+    let all = Keys::of_epochs(&keys.keys).ok_or_else(none)?;
+    let create = volume::create(slot.head.volume, *epoch, all)?;
+    let (events, happened) = channel();
+    let asks = start_accounts(described, &tag(slot), &events)?;
+    let clock = Clock::start();
+    let ask = |request| {
+        // Without the thread no answer comes, and the wait ends by its time-out.
+        let _gone = asks.send(request);
+    };
+    let terms = (volume::terms(described), create);
+    let live = volume::open(terms, journal, clock, &ask, &happened, news)?;
+    let listed = live
+        .volume()
+        .slots()
+        .map_err(|errno| Failure::new(format!("rows of the volume: {errno}")))?;
+    // A volume that lists no slots trusts each.
+    if !listed.is_empty() && listed.values().all(|row| row.mail != slot.head.mail) {
+        return Err(Failure::new(format!(
+            "{}: expected a key slot that the volume lists; found a revoked one: the passphrase or the keys have changed. Use the present passphrase or key file",
+            file.display()
+        )));
+    }
+    Ok(Running {
+        live,
+        clock,
+        asks,
+        events,
+        happened,
+    })
+}
+
+/// Opens the volume by a slot that an account has and the secret opens.
+fn by_other_slots(
+    described: &Described,
+    local: &Slot,
+    opener: &Opener,
+    journal: &Path,
+    file: &Path,
+    news: &mut dyn FnMut(News),
+) -> Option<(Slot, Running)> {
+    let (events, happened) = channel();
+    let asks = start_accounts(described, &tag(local), &events).ok()?;
+    let found = slots::of_accounts(described, local, &asks, &happened);
+    drop(asks);
+    found.into_iter().find_map(|slot| {
+        let keys = slot.open(opener.as_slot()).ok()?;
+        let running = by_slot(described, (&slot, &keys), journal, file, news).ok()?;
+        Some((slot, running))
+    })
+}
+
+/// The name of the volume's folder in accounts.
+pub(crate) fn tag(slot: &Slot) -> String {
+    format!("{:08x}", slot.head.volume.tag())
+}
+
+/// The slot beside the description.
+pub(crate) fn read_slot(description: &Description) -> Result<Slot, Failure> {
+    let path = description.slot();
+    let octets = std::fs::read(&path).map_err(|error| {
+        let text = format!("{}: {error}; `vere fs init` makes the slot", path.display());
+        Failure::new(text)
+    })?;
+    Slot::decode(&octets).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+}
+
+/// Starts the thread of the accounts; answers become events.
+pub(crate) fn start_accounts(
+    described: &Described,
+    tag: &str,
+    events: &Sender<Event<Live>>,
+) -> Result<Asks, Failure> {
+    let mut all = Vec::new();
+    for account in &described.accounts {
+        all.push((AccountId(account.number), secrets::account(account, tag)?));
+    }
+    let events = events.clone();
+    let answered = move |id, answer| events.send(Event::Answer(id, answer)).is_ok();
+    Ok(accounts::start(all, answered)?)
+}
