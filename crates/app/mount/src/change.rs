@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use vere_mailfs::format::slot::{Method, Slot};
 use vere_mailfs::format::{Keys, VolumeKey};
 use vere_mailfs::rows::{AccountRow, Key, RowValue, SlotRow};
-use vere_mailfs::volume::{AccountTerms, FactsChange, FactsReport, Membership};
+use vere_mailfs::volume::{AccountTerms, FactsChange, FactsReport, Leaving, Membership};
 use vere_ports::files::Errno;
 use vere_ports::mail_accounts::AccountId;
 use vere_process::failure::Failure;
@@ -84,16 +84,22 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// The key slots and accounts that the volume lists.
     pub(crate) fn facts(&self) -> Result<Value, String> {
-        let (slots, epoch, accounts) = with(&self.events, SILENCE_MAX, |live: &mut Live, _| {
-            let volume = live.volume();
-            let mut accounts = Vec::new();
-            for number in 1..=u16::from(u8::MAX) {
-                accounts.extend(account(live, number)?.map(|row| (number, row)));
-            }
-            Ok((volume.slots()?, volume.epoch(), accounts))
-        })
-        .ok_or(ENGINE)?
-        .map_err(unreadable)?;
+        let (slots, epoch, accounts, missing) =
+            with(&self.events, SILENCE_MAX, |live: &mut Live, _| {
+                let volume = live.volume();
+                let mut accounts = Vec::new();
+                for number in 1..=u16::from(u8::MAX) {
+                    accounts.extend(account(live, number)?.map(|row| (number, row)));
+                }
+                Ok((
+                    volume.slots()?,
+                    volume.epoch(),
+                    accounts,
+                    volume.copies_missing(),
+                ))
+            })
+            .ok_or(ENGINE)?
+            .map_err(unreadable)?;
         let slots: Vec<Value> = slots
             .iter()
             .map(|(number, row)| {
@@ -117,7 +123,12 @@ impl Keeper {
                 })
             })
             .collect();
-        Ok(json!({ "epoch": epoch, "slots": slots, "accounts": accounts }))
+        Ok(json!({
+            "epoch": epoch,
+            "slots": slots,
+            "accounts": accounts,
+            "copies_missing": missing,
+        }))
     }
 
     /// Changes key slots.
@@ -218,11 +229,11 @@ impl Keeper {
             Ok(Ok(())) => {}
             _ => return Err("expected every change on the servers within 10 minutes".to_owned()),
         }
-        let (leaving, row) = with(&self.events, SILENCE_MAX, move |live: &mut Live, _| {
-            Ok((live.volume().leaving(number)?, account(live, number)?))
-        })
-        .ok_or(ENGINE)?
-        .map_err(unreadable)?;
+        let leaving = self.leaving(number)?;
+        let row = with(&self.events, SILENCE_MAX, move |live: &mut Live, _| {
+            account(live, number)
+        });
+        let row = row.ok_or(ENGINE)?.map_err(unreadable)?;
         if leaving.only > 0 {
             return Err(format!(
                 "account {number}: expected a copy of each pack on another account; found {} packs that only this account has. `vere fs accounts add --group {group} --wait` gives its group a further account first",
@@ -244,6 +255,18 @@ impl Keeper {
         })
     }
 
+    /// What the account has. Rows may have to come from the servers first.
+    fn leaving(&self, number: u16) -> Result<Leaving, String> {
+        loop {
+            let look = move |live: &mut Live, now| live.leaving(now, number);
+            let leaving = with(&self.events, SILENCE_MAX, look).ok_or(ENGINE)?;
+            match leaving.map_err(unreadable)? {
+                Some(leaving) => return Ok(leaving),
+                None => thread::sleep(LOOK),
+            }
+        }
+    }
+
     /// Has the engine use the accounts and groups of a description.
     fn use_accounts(&self, described: &Described) -> Result<(), String> {
         let terms = volume::terms(described);
@@ -254,7 +277,7 @@ impl Keeper {
         let used = with(&self.events, SILENCE_MAX, move |live: &mut Live, now| {
             live.use_accounts(now, membership)
         });
-        used.ok_or(ENGINE)?.map_err(unreadable)
+        Ok(used.ok_or(ENGINE)?)
     }
 
     /// Runs a change to its end.

@@ -11,12 +11,12 @@ use crate::args::SecretArgs;
 use crate::change::Keeper;
 use crate::control::{Request, ask};
 use crate::folders::{self, Description, Lock};
-use crate::host::{Host, with};
+use crate::host::Host;
 use crate::links::Links;
 use crate::open::{Opened, open, read_slot};
 use crate::secrets::Opener;
 use crate::serve::finish;
-use crate::volume::{self, Live};
+use crate::volume::Live;
 
 /// The longest silence of an engine.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -101,20 +101,8 @@ impl Session {
 
     /// Copies that members of groups lack.
     pub(crate) fn missing(&self) -> Result<u64, Failure> {
-        match self {
-            Self::Mounted(socket) => {
-                let status = ask(socket, &Request::Status, Some(SILENCE_MAX))?;
-                Ok(status.map_or(0, |status| status["copies_missing"].as_u64().unwrap_or(0)))
-            }
-            Self::Own(own) => {
-                let missing = with(&own.keeper.events, SILENCE_MAX, |live: &mut Live, now| {
-                    live.volume().status_at(volume::moment(now)).copies_missing
-                });
-                missing
-                    .map(|missing| missing as u64)
-                    .ok_or_else(|| Failure::new("expected an engine; found none"))
-            }
-        }
+        let facts = self.ask(&Request::Facts)?;
+        Ok(facts["copies_missing"].as_u64().unwrap_or(0))
     }
 
     /// Ends: the last changes of a volume opened for the command go to the servers.

@@ -10,8 +10,8 @@ use std::time::Duration;
 use vere_disk::log::Directory;
 use vere_mailfs::format::{Encoding, Keys, VolumeId};
 use vere_mailfs::volume::{
-    AccountTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport, GroupTerms, Machine,
-    Membership, Moment, OpenStep, Opening, Step as Asked, Terms, Upkept, Volume,
+    AccountTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport, GroupTerms, Leaving,
+    Machine, Membership, Moment, OpenStep, Opening, Step as Asked, Terms, Upkept, Volume,
 };
 use vere_ports::files::{Call, CallId, Caller, Errno};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
@@ -85,8 +85,13 @@ impl Live {
     }
 
     /// Has the engine use these accounts and groups.
-    pub(crate) fn use_accounts(&mut self, now: Now, members: Membership) -> Result<(), Errno> {
-        self.volume.use_accounts(moment(now), members)
+    pub(crate) fn use_accounts(&mut self, now: Now, members: Membership) {
+        self.volume.use_accounts(moment(now), members);
+    }
+
+    /// What an account has; none while rows are on their way.
+    pub(crate) fn leaving(&mut self, now: Now, account: u16) -> Result<Option<Leaving>, Errno> {
+        self.volume.leaving(moment(now), account)
     }
 
     /// The result of a run that has ended.
