@@ -2,6 +2,7 @@
 //!
 //! The design, with words, formats and promises, is `docs/internals/mailfs.md`.
 
+pub mod recovery;
 pub mod volume;
 
 pub use vere_files::{content, pages, posix, tree};
