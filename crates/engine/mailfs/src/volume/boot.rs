@@ -73,13 +73,29 @@ impl Create {
         terms: Terms,
         storage: S,
         random: [u8; 16],
+        of: (Caller, Moment),
+    ) -> Result<Volume<S>, OpenError> {
+        self.create_behind((0, rows), terms, storage, random, of)
+    }
+
+    /// As [`Self::create_with`], for a volume whose log is lost: the first commit is of the generation behind this one, so that
+    /// whatever lost commits may name is older.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn create_behind<S: Storage>(
+        self,
+        (generation, rows): (u64, &[(Vec<u8>, Vec<u8>)]),
+        terms: Terms,
+        storage: S,
+        random: [u8; 16],
         (owner, now): (Caller, Moment),
     ) -> Result<Volume<S>, OpenError> {
         let pages = pages_of(storage.clone(), self.keys.clone());
         let journal = Journal::open(storage, self.keys.local(), random, |_, _| {})?;
         let nothing = Won {
             commit: MailId::NONE,
-            generation: 0,
+            generation,
             uid_validity: 0,
             uid: 0,
         };

@@ -76,12 +76,7 @@ impl<S: Storage> Volume<S> {
             _ => None,
         };
         self.note_barrier(&call);
-        if self.files.numbers().is_short() {
-            self.block_end = self
-                .block_end
-                .saturating_add(u32::try_from(RESERVED).unwrap_or(0));
-            self.reserve();
-        }
+        self.reserve_homes();
         let outcome = self.files.call(caller, call, self.now.wall);
         if !self.keep() {
             self.reply(id, Err(Errno::Io));
@@ -222,6 +217,16 @@ impl<S: Storage> Volume<S> {
         }
         self.sequence.0 = next.saturating_add(1);
         PackNumber::new(self.writer, next).unwrap_or(PackNumber(u64::MAX))
+    }
+
+    /// Reserves further homes before the reserved ones are in use.
+    pub(super) fn reserve_homes(&mut self) {
+        if self.files.numbers().is_short() {
+            self.block_end = self
+                .block_end
+                .saturating_add(u32::try_from(RESERVED).unwrap_or(0));
+            self.reserve();
+        }
     }
 
     /// Notes in the journal which numbers may be in use.

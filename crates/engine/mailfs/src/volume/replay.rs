@@ -174,7 +174,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// The highest number of a writer.
-    fn last_writer(&self) -> Result<u16, Errno> {
+    pub(super) fn last_writer(&self) -> Result<u16, Errno> {
         let keys = self.files.tree().keys(&writers_prefix())?;
         Ok(match keys.last().map(|key| Key::decode(key)) {
             Some(Ok(Key::Writer(writer))) => writer,

@@ -1,20 +1,28 @@
 //! The state of a volume for people.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
+use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
 
 use super::accounts::AccountStatus;
+use super::fingerprint::Fingerprint;
 use super::state::Volume;
 use super::step::Moment;
 use crate::format::Kind;
 use crate::rows::{Key, PackRow, RowValue, packs_prefix};
+
+/// The first octet of keys of facts.
+const FACTS: u8 = 1;
 
 /// The state of a mounted volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// The newest commit's generation.
     pub generation: u64,
+    /// The fingerprint of the newest commit.
+    pub fingerprint: Fingerprint,
     /// This machine's number among the writers.
     pub writer: u16,
     /// Whether closing a file and changing names wait for the servers.
@@ -83,6 +91,7 @@ impl<S: Storage> Volume<S> {
     pub fn status_at(&self, now: Moment) -> Status {
         Status {
             generation: self.chain.head().1,
+            fingerprint: Fingerprint::of(self.chain.head()),
             writer: self.writer,
             strong: self.terms.strong,
             quiet: self.is_quiet(),
@@ -102,6 +111,27 @@ impl<S: Storage> Volume<S> {
             accounts: self.accounts.status(now.steady),
             read_only: self.read_only.as_ref().map(ToString::to_string),
         }
+    }
+
+    /// Where the rows came from: the generation that the newest checkpoint covers, if any, and the number of commits behind.
+    #[must_use]
+    pub fn origin(&self) -> (Option<u64>, usize) {
+        let newest = self.checkpoints.newest();
+        let covers = newest.map(|checkpoint| checkpoint.covers.get());
+        (covers, self.checkpoints.commits)
+    }
+
+    /// The rows of facts: accounts, groups, settings, slots.
+    ///
+    /// # Errors
+    /// Failures to read rows.
+    pub fn facts(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Errno> {
+        let mut rows = Vec::new();
+        self.files.tree().visit(&[FACTS], None, &mut |key, value| {
+            rows.push((key.to_vec(), value.to_vec()));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(rows)
     }
 
     /// The map of replicas: a look at the row of every pack. A row that cannot be read counts for no group.

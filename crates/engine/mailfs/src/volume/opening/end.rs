@@ -12,6 +12,7 @@ use crate::tree::{Change, Tree};
 use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX};
 use crate::volume::boot::{assemble, in_order};
 use crate::volume::chain::Chain;
+use crate::volume::fingerprint::Fingerprint;
 use crate::volume::record::Won;
 use crate::volume::replay::Replay;
 use crate::volume::state::Volume;
@@ -36,6 +37,7 @@ impl<S: Storage> Opening<S> {
         let Some(newest) = chain.last() else {
             return Err(missing);
         };
+        self.check_expected(&chain)?;
         let head = self.won(newest);
         let epoch = newest.head.epoch;
         let tree = self.rows(&chain)?;
@@ -62,10 +64,26 @@ impl<S: Storage> Opening<S> {
         let validity = self.pages_validity;
         volume.pages.moved = moved.map(|(mail, uid)| (mail, (validity, uid))).collect();
         volume.tend_epoch();
+        if volume.writer == 0 {
+            volume.note_writer(self.lost_writer)?;
+        }
         volume.begin()?;
         volume.begin_scan();
         volume.make_copies();
         Ok(volume)
+    }
+
+    /// The chain must have the commit that a person expects, if any.
+    fn check_expected(&self, chain: &[Found]) -> Result<(), OpenError> {
+        let own = |found: &Found| Fingerprint::of((found.head.mail, found.record.generation));
+        match self.expected {
+            Some(expected) if !chain.iter().any(|found| own(found) == expected) => {
+                let newest = chain.last().map(own);
+                let found = newest.map(|newest| newest.to_string()).unwrap_or_default();
+                Err(OpenError::Unexpected { expected, found })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn won(&self, found: &Found) -> Won {

@@ -10,6 +10,7 @@ use vere_ports::storage::Storage;
 
 use super::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
 use super::boot::Create;
+use super::fingerprint::Fingerprint;
 use super::journal::Journal;
 use super::page_store::{is_distrusted, pages_of};
 use super::record::{Part, Won};
@@ -78,6 +79,10 @@ pub struct Opening<S: Storage> {
     /// The UIDs of page mails that are not where their locators say.
     moved: HashMap<MailId, u32>,
     error: Option<OpenError>,
+    /// The commit that the chain must have.
+    expected: Option<Fingerprint>,
+    /// The highest writer of a state that the log has lost.
+    lost_writer: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +152,8 @@ impl<S: Storage> Opening<S> {
             pages_validity: 0,
             moved: HashMap::new(),
             error,
+            expected: None,
+            lost_writer: 0,
         };
         let end = Request::List {
             mailbox: mailbox_name(PAGES_MAILBOX),
@@ -185,6 +192,16 @@ impl<S: Storage> Opening<S> {
             parts: Vec::new(),
         };
         self.ask(self.terms.lead, request, Asked::Guess(won.uid));
+    }
+
+    /// The chain must have this commit, of whatever age.
+    pub const fn expect(&mut self, commit: Fingerprint) {
+        self.expected = Some(commit);
+    }
+
+    /// Writers up to this number are those of a state that the log has lost: a new writer has a higher number.
+    pub const fn writers_above(&mut self, last: u16) {
+        self.lost_writer = last;
     }
 
     /// The next step to carry out.
@@ -350,6 +367,11 @@ impl<S: Storage> Opening<S> {
         let Some(base) = &self.base else {
             return 1;
         };
+        if let Some(expected) = self.expected
+            && expected.generation() < base.covers.get()
+        {
+            return 1;
+        }
         let remembered = match &self.remembered {
             Some(won) if won.uid_validity == self.uid_validity => won.uid,
             Some(_) => return 1,

@@ -5,6 +5,7 @@ use vere_ports::mail_accounts::Fault;
 
 use crate::format::Head;
 use crate::format::commit::Record;
+use crate::volume::fingerprint::Fingerprint;
 use crate::volume::journal::JournalError;
 
 /// Why a volume cannot be opened.
@@ -29,6 +30,16 @@ pub enum OpenError {
     RolledBack {
         /// The generation of the missing commit.
         generation: u64,
+    },
+    /// The chain lacks the commit that a person expects.
+    #[error(
+        "expected the commit {expected} in the log; found a log without it, up to {found}: the accounts were set back, or the fingerprint is of another volume"
+    )]
+    Unexpected {
+        /// The fingerprint given.
+        expected: Fingerprint,
+        /// The fingerprint of the newest commit.
+        found: String,
     },
     /// A row cannot be read.
     #[error("rows of the volume: {0}")]

@@ -4,10 +4,12 @@ mod basics;
 mod checkpoints;
 mod crashes;
 mod facts;
+mod fingerprints;
 mod outages;
 mod pages;
 mod races;
 mod reading;
+mod salvages;
 mod states;
 mod upkeep;
 
@@ -440,6 +442,11 @@ impl World {
 
     /// Mounts again.
     pub(super) fn mount(&mut self) -> Result<(), OpenError> {
+        self.mount_with(|_| {})
+    }
+
+    /// Mounts again, with something to be said to the opening.
+    fn mount_with(&mut self, say: impl FnOnce(&mut Opening<MemoryDisk>)) -> Result<(), OpenError> {
         self.starts += 1;
         let random = [self.starts; 16];
         let mut opening = Opening::new(
@@ -448,6 +455,7 @@ impl World {
             self.disk.clone(),
             random,
         );
+        say(&mut opening);
         while !opening.is_over() {
             match opening.poll() {
                 Some(OpenStep::Ask(id, account, _, request)) => {

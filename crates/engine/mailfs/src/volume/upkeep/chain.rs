@@ -53,7 +53,8 @@ fn walk(
     report: &mut CheckReport,
 ) {
     let (mut at, mut generation) = (head, generation);
-    while generation > 0 {
+    // The first commit behind a lost log has a generation above 1, and no parent.
+    while generation > 0 && at != MailId::NONE {
         let Some((uid, subject)) = commits.remove(&at) else {
             let reason = format!("expected commit {at} in the log; found none");
             report.add(Finding::Chain { generation, reason });

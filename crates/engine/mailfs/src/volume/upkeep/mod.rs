@@ -11,11 +11,11 @@ mod collect;
 mod compare;
 mod finding;
 mod inspect;
-mod paths;
+pub(in crate::volume) mod paths;
 pub(crate) mod rows;
 mod run;
 pub(crate) mod state;
-mod survey;
+pub(in crate::volume) mod survey;
 mod tree;
 mod write;
 

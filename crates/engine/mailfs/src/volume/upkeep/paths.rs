@@ -18,7 +18,7 @@ const DEPTH_MAX: usize = 4_096;
 pub(super) type Needs = BTreeMap<PackNumber, BTreeMap<Inode, u64>>;
 
 /// Sees the extents of all files: the inode, the offset in the file, the piece and its chunk.
-pub(super) fn visit_extents(
+pub(in crate::volume) fn visit_extents(
     tree: &Tree,
     mut see: impl FnMut(Inode, u64, &Run, Extent),
 ) -> Result<(), Errno> {

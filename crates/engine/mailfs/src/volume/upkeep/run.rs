@@ -14,6 +14,7 @@ use super::collect::{self, CollectReport, CollectTerms};
 use super::compare::{Comparison, Mount, compare};
 use super::finding::{CheckReport, CheckTerms};
 use super::inspect::Inspection;
+use super::rows::{RowChange, Writing};
 use super::state::{Stage, Then, Ticket, Upkeep, Upkept, What};
 use super::survey::{Inventory, Survey};
 use super::{chain, check, tree};
@@ -30,6 +31,31 @@ impl<S: Storage> Volume<S> {
         self.begin_upkeep(now, What::Collect(terms, CollectReport::default()))
     }
 
+    /// Begins to put rows into commits, a bounded number at once. Returns whether no other run is under way.
+    pub(in crate::volume) fn begin_rows(&mut self, now: Moment, changes: Vec<RowChange>) -> bool {
+        self.at(now);
+        if self.upkeep.is_some() {
+            return false;
+        }
+        let stage = Stage::Write(Writing::new(changes), Then::End);
+        self.upkeep = Some(Box::new(self.new_run(What::Rows, stage)));
+        self.tend();
+        true
+    }
+
+    fn new_run(&self, what: What, stage: Stage) -> Upkeep {
+        Upkeep {
+            what,
+            stage,
+            head: self.chain.head(),
+            inventory: Inventory::default(),
+            comparison: Comparison::default(),
+            due: BTreeMap::new(),
+            failed: None,
+            bring: Bring::default(),
+        }
+    }
+
     fn begin_upkeep(&mut self, now: Moment, what: What) -> bool {
         self.at(now);
         if self.upkeep.is_some() {
@@ -37,16 +63,7 @@ impl<S: Storage> Volume<S> {
         }
         let accounts = self.terms.accounts.iter().map(|terms| terms.account);
         let survey = Survey::new(accounts, self.seals.volume.tag());
-        self.upkeep = Some(Box::new(Upkeep {
-            what,
-            stage: Stage::Survey(survey),
-            head: self.chain.head(),
-            inventory: Inventory::default(),
-            comparison: Comparison::default(),
-            due: BTreeMap::new(),
-            failed: None,
-            bring: Bring::default(),
-        }));
+        self.upkeep = Some(Box::new(self.new_run(what, Stage::Survey(survey))));
         self.tend();
         true
     }
@@ -79,6 +96,7 @@ impl<S: Storage> Volume<S> {
             (Some(reason), _) => Upkept::Failed(reason),
             (None, What::Check(_, report)) => Upkept::Checked(report),
             (None, What::Collect(_, report)) => Upkept::Collected(report),
+            (None, What::Rows) => Upkept::Written,
         })
     }
 
@@ -249,6 +267,7 @@ impl<S: Storage> Volume<S> {
                 }
                 collect::suspects(&upkeep.comparison, &upkeep.inventory)
             }
+            What::Rows => Vec::new(),
         };
         upkeep.stage = Stage::Inspect(Inspection::new(suspects));
         Ok(())
@@ -263,6 +282,7 @@ impl<S: Storage> Volume<S> {
         match &upkeep.what {
             What::Check(..) => self.end_check(upkeep, &verdicts),
             What::Collect(..) => self.plan_collection(upkeep, &verdicts),
+            What::Rows => Ok(()),
         }
     }
 

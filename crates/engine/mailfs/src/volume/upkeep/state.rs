@@ -27,6 +27,8 @@ pub enum Upkept {
     Checked(CheckReport),
     /// A collection.
     Collected(CollectReport),
+    /// Rows that were given.
+    Written,
     /// The run could not go on.
     Failed(String),
 }
@@ -50,6 +52,8 @@ pub(crate) struct Upkeep {
 pub(super) enum What {
     Check(CheckTerms, CheckReport),
     Collect(CollectTerms, CollectReport),
+    /// Rows that are given.
+    Rows,
 }
 
 #[derive(Debug)]

@@ -17,6 +17,9 @@ use crate::rows::{Key, PackRow, RowValue, TombstoneRow};
 
 /// Rows of a run in a commit. A commit has room for all rows that programs may have waiting, and for these.
 const ROWS_MAX: usize = 2_000;
+/// Octets of these rows.
+const ROWS_OCTETS_MAX: usize = 256 << 10;
+
 impl<S: Storage> Volume<S> {
     /// Puts rows into commits, a bounded number at once. Returns whether all are in the chain.
     pub(crate) fn write_on(&mut self, writing: &mut Writing) -> Result<bool, String> {
@@ -43,10 +46,13 @@ impl<S: Storage> Volume<S> {
             if writing.left.is_empty() {
                 return Ok(true);
             }
-            for _ in 0..ROWS_MAX {
+            let mut octets = 0_usize;
+            while writing.keys.len() < ROWS_MAX && octets < ROWS_OCTETS_MAX {
                 let Some((key, value)) = writing.left.pop_front() else {
                     break;
                 };
+                let own = value.as_ref().map_or(0, Vec::len);
+                octets = octets.saturating_add(key.len()).saturating_add(own);
                 self.change_row(key.clone(), value);
                 writing.keys.push(key);
             }

@@ -1,0 +1,201 @@
+//! What a salvage has found: packs, frames by their inodes, and what surviving commits say about inodes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::frames::{Content, Frame};
+use crate::format::commit::Record;
+use crate::format::{Kind, MailCopy, PackNumber, Subject};
+use crate::rows::{InodeRow, Key, PackRow, decode_entry};
+
+/// Frames in memory: about 256 MB. The content of further frames is counted and stays where it is.
+const FRAMES_MAX: usize = 4_000_000;
+/// Inodes about which commits are remembered.
+const HINTS_MAX: usize = 1_000_000;
+/// Mails with damage that are named.
+const NAMED_MAX: usize = 1_000;
+
+/// A report of a salvage.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SalvageReport {
+    /// Data packs read.
+    pub packs: usize,
+    /// Commits read.
+    pub commits: usize,
+    /// Frames that open.
+    pub frames: usize,
+    /// Frames that no copy has undamaged.
+    pub frames_damaged: usize,
+    /// Frames beyond the bound of this run.
+    pub left_out: usize,
+    /// Mails that cannot be used, with the reason; at most 1,000.
+    pub unusable: Vec<String>,
+    /// Further mails that cannot be used.
+    pub unusable_more: usize,
+}
+
+/// The newest row of an inode.
+#[derive(Debug)]
+pub(super) struct KnownRow {
+    generation: u64,
+    /// The sequence of the commit.
+    pub(super) sequence: u64,
+    /// None where the row was removed.
+    pub(super) row: Option<InodeRow>,
+}
+
+/// What commits say about an inode.
+#[derive(Debug, Default)]
+pub(super) struct Hint {
+    pub(super) row: Option<KnownRow>,
+    pub(super) name: Option<(u64, Vec<u8>)>,
+}
+
+/// A chunk of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chunk {
+    pub(super) pack: PackNumber,
+    pub(super) frame: Frame,
+}
+
+/// The content of a volume without its metadata.
+#[derive(Debug, Default)]
+pub struct Salvaged {
+    pub(super) packs: BTreeMap<u64, PackRow>,
+    pub(super) chunks: Vec<Chunk>,
+    /// UIDVALIDITY of accounts and their mailboxes.
+    pub(super) validities: BTreeMap<(u16, u16), u32>,
+    pub(super) hints: HashMap<u64, Hint>,
+    /// The highest generation of an authentic commit.
+    pub(super) generation: u64,
+    /// The highest writer of an authentic mail.
+    pub(super) writer: u16,
+    report: SalvageReport,
+}
+
+impl Salvaged {
+    /// The report.
+    #[must_use]
+    pub const fn report(&self) -> &SalvageReport {
+        &self.report
+    }
+
+    /// The highest number of a writer in any authentic mail. Numbers of a lost state must not come again.
+    #[must_use]
+    pub const fn last_writer(&self) -> u16 {
+        self.writer
+    }
+
+    /// The highest generation of an authentic commit.
+    #[must_use]
+    pub const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(super) fn unusable(&mut self, what: String) {
+        if self.report.unusable.len() < NAMED_MAX {
+            self.report.unusable.push(what);
+        } else {
+            self.report.unusable_more = self.report.unusable_more.saturating_add(1);
+        }
+    }
+
+    /// Takes the best copy of a mail.
+    pub(super) fn take(&mut self, subject: &Subject, copies: Vec<MailCopy>, content: Content) {
+        self.writer = self.writer.max(subject.pack.writer());
+        match &content.record {
+            Some(record) => {
+                self.report.commits = self.report.commits.saturating_add(1);
+                self.generation = self.generation.max(record.generation);
+                self.hear(record, subject.pack.sequence());
+            }
+            None => self.report.packs = self.report.packs.saturating_add(1),
+        }
+        self.report.frames_damaged = self.report.frames_damaged.saturating_add(content.damaged);
+        if content.frames.is_empty() {
+            return;
+        }
+        let row = PackRow {
+            mail: subject.mail,
+            kind: subject.kind as u8,
+            group: subject.group,
+            octets: content.octets,
+            copies,
+        };
+        let number = subject.pack;
+        if let Some(other) = self
+            .packs
+            .get(&number.0)
+            .filter(|other| other.mail != row.mail)
+        {
+            let text = format!(
+                "mail {}: expected a number of its own; found the number of mail {}",
+                row.mail, other.mail
+            );
+            self.unusable(text);
+            return;
+        }
+        self.packs.insert(number.0, row);
+        for frame in content.frames {
+            if self.chunks.len() >= FRAMES_MAX {
+                self.report.left_out = self.report.left_out.saturating_add(1);
+                continue;
+            }
+            self.report.frames = self.report.frames.saturating_add(1);
+            self.chunks.push(Chunk {
+                pack: number,
+                frame,
+            });
+        }
+    }
+
+    /// Remembers names and facts of inodes.
+    fn hear(&mut self, record: &Record, sequence: u64) {
+        let generation = record.generation;
+        for change in &record.rows {
+            match (Key::decode(&change.key), &change.value) {
+                (Ok(Key::Inode(inode)), value) => {
+                    let row = value.as_ref().map(|value| InodeRow::decode(value));
+                    let row = match row {
+                        Some(Ok(row)) => Some(row),
+                        None => None,
+                        Some(Err(_)) => continue,
+                    };
+                    if let Some(hint) = self.hint(inode.0)
+                        && hint
+                            .row
+                            .as_ref()
+                            .is_none_or(|known| known.generation <= generation)
+                    {
+                        hint.row = Some(KnownRow {
+                            generation,
+                            sequence,
+                            row,
+                        });
+                    }
+                }
+                (Ok(Key::Entry { name, .. }), Some(value)) => {
+                    let name = name.to_vec();
+                    if let Ok(entry) = decode_entry(value)
+                        && let Some(hint) = self.hint(entry.inode.0)
+                        && hint.name.as_ref().is_none_or(|(of, _)| *of <= generation)
+                    {
+                        hint.name = Some((generation, name));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn hint(&mut self, inode: u64) -> Option<&mut Hint> {
+        if self.hints.len() >= HINTS_MAX && !self.hints.contains_key(&inode) {
+            return None;
+        }
+        Some(self.hints.entry(inode).or_default())
+    }
+}
+
+/// Whether a mail of this kind may have content.
+pub(super) const fn has_content(kind: Kind) -> bool {
+    matches!(kind, Kind::Commit | Kind::Data)
+}

@@ -1,0 +1,269 @@
+//! The reading of every mail with content, from whichever account has a good copy.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
+
+use super::super::accounts::{LOG_MAILBOX, mailbox_name};
+use super::super::boot::Create;
+use super::super::state::Terms;
+use super::super::upkeep::survey::{Inventory, Look, Survey};
+use super::found::{Salvaged, has_content};
+use super::frames::{Content, read};
+use crate::format::{Encoding, Keys, MailCopy, MailId, Subject, VolumeId};
+
+/// Mails read at once.
+const READS_MAX: usize = 8;
+
+/// What a salvage asks for.
+#[derive(Debug)]
+pub enum SalvageStep {
+    /// Asks an account; the answer goes to [`Salvage::answered`].
+    Ask(RequestId, AccountId, Urgency, Request),
+}
+
+/// A mail to be read.
+#[derive(Debug)]
+struct Wanted {
+    subject: Subject,
+    /// One copy for each account.
+    copies: Vec<MailCopy>,
+    /// Copies that were asked for.
+    tried: usize,
+    best: Option<Content>,
+    reason: String,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Asked {
+    Look(u16, Look),
+    Mail(usize),
+}
+
+/// A salvage under way.
+#[derive(Debug)]
+pub struct Salvage {
+    volume: VolumeId,
+    keys: Arc<Keys>,
+    encodings: HashMap<u16, Encoding>,
+    survey: Option<Survey>,
+    inventory: Inventory,
+    mails: Vec<Wanted>,
+    waiting: VecDeque<usize>,
+    asked: HashMap<RequestId, Asked>,
+    last_id: u64,
+    steps: VecDeque<SalvageStep>,
+    read: usize,
+    found: Salvaged,
+}
+
+impl Salvage {
+    /// Begins: every mailbox of every account is listed, and every commit and data pack is read.
+    #[must_use]
+    pub fn new(terms: &Terms, of: &Create) -> Self {
+        let accounts = terms.accounts.iter().map(|terms| terms.account);
+        let encodings = terms.accounts.iter();
+        let mut salvage = Self {
+            volume: of.volume,
+            keys: Arc::clone(&of.keys),
+            encodings: encodings
+                .map(|terms| (terms.account, terms.encoding))
+                .collect(),
+            survey: Some(Survey::new(accounts, of.volume.tag())),
+            inventory: Inventory::default(),
+            mails: Vec::new(),
+            waiting: VecDeque::new(),
+            asked: HashMap::new(),
+            last_id: 0,
+            steps: VecDeque::new(),
+            read: 0,
+            found: Salvaged::default(),
+        };
+        salvage.advance();
+        salvage
+    }
+
+    /// The next step to carry out.
+    pub fn poll(&mut self) -> Option<SalvageStep> {
+        self.steps.pop_front()
+    }
+
+    /// Whether everything is read: [`Self::finish`] follows.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.survey.is_none() && self.asked.is_empty()
+    }
+
+    /// The present stage, with the parts done and the parts known.
+    #[must_use]
+    pub fn progress(&self) -> (&'static str, usize, usize) {
+        match &self.survey {
+            Some(survey) => {
+                let (done, left) = survey.progress();
+                ("listing", done, done.saturating_add(left))
+            }
+            None => ("reading", self.read, self.mails.len()),
+        }
+    }
+
+    /// What was found.
+    #[must_use]
+    pub fn finish(self) -> Salvaged {
+        self.found
+    }
+
+    fn ask(&mut self, account: u16, request: Request, asked: Asked) {
+        self.last_id = self.last_id.wrapping_add(1);
+        let id = RequestId(self.last_id);
+        self.asked.insert(id, asked);
+        let step = SalvageStep::Ask(id, AccountId(account), Urgency::Idle, request);
+        self.steps.push_back(step);
+    }
+
+    /// An account has answered. A mail is verified at once, which takes time.
+    pub fn answered(&mut self, id: RequestId, answer: Result<Answer, Fault>) {
+        match self.asked.remove(&id) {
+            Some(Asked::Look(account, look)) => {
+                if let Some(survey) = &mut self.survey {
+                    survey.answered(account, look, answer);
+                }
+            }
+            Some(Asked::Mail(number)) => self.mail_answered(number, answer),
+            None => return,
+        }
+        self.advance();
+    }
+
+    fn advance(&mut self) {
+        while let Some((account, look)) = self.survey.as_mut().and_then(Survey::next) {
+            self.ask(account, look.request(), Asked::Look(account, look));
+        }
+        if let Some(survey) = self.survey.take_if(|survey| survey.is_over()) {
+            self.inventory = survey.finish();
+            self.list();
+        }
+        while self.asked.len() < READS_MAX
+            && let Some(number) = self.waiting.pop_front()
+        {
+            self.ask_mail(number);
+        }
+    }
+
+    /// Every mail with content, each once, with a copy of every account.
+    fn list(&mut self) {
+        for (account, holding) in &self.inventory.accounts {
+            if let Some(fault) = &holding.fault {
+                self.found.unusable(format!("account {account}: {fault}"));
+            }
+        }
+        let mut mails: BTreeMap<MailId, Wanted> = BTreeMap::new();
+        for (copy, seen) in self.inventory.of_mailboxes(LOG_MAILBOX..=u16::MAX) {
+            let Ok(subject) = &seen.subject else {
+                continue;
+            };
+            if !has_content(subject.kind) {
+                continue;
+            }
+            let wanted = mails.entry(subject.mail).or_insert_with(|| Wanted {
+                subject: *subject,
+                copies: Vec::new(),
+                tried: 0,
+                best: None,
+                reason: String::new(),
+            });
+            // UIDs rise, and the lowest one counts. A copy whose subject says something else is tried with its own words only.
+            let is_known = |known: &MailCopy| known.account == copy.account;
+            if wanted.subject == *subject && !wanted.copies.iter().any(is_known) {
+                wanted.copies.push(copy);
+            }
+        }
+        self.mails = mails.into_values().collect();
+        self.waiting = (0..self.mails.len()).collect();
+    }
+
+    /// Asks for the next copy of a mail; without a further copy the best one counts.
+    fn ask_mail(&mut self, number: usize) {
+        let Some(wanted) = self.mails.get_mut(number) else {
+            return;
+        };
+        let copy = wanted.copies.get(wanted.tried).copied();
+        wanted.tried = wanted.tried.saturating_add(1);
+        let validity =
+            copy.and_then(|copy| self.inventory.uid_validity(copy.account, copy.mailbox));
+        let (Some(copy), Some(uid_validity)) = (copy, validity) else {
+            self.decide(number);
+            return;
+        };
+        let request = Request::Read {
+            mailbox: mailbox_name(copy.mailbox),
+            uid_validity,
+            uid: copy.uid,
+            parts: Vec::new(),
+        };
+        self.ask(copy.account, request, Asked::Mail(number));
+    }
+
+    fn mail_answered(&mut self, number: usize, answer: Result<Answer, Fault>) {
+        let Some(wanted) = self.mails.get_mut(number) else {
+            return;
+        };
+        let copy = wanted.tried.checked_sub(1);
+        let copy = copy.and_then(|tried| wanted.copies.get(tried).copied());
+        let encoding = copy.and_then(|copy| self.encodings.get(&copy.account).copied());
+        let content = match answer {
+            Ok(Answer::Read(parts)) => {
+                let text = parts.into_iter().next().unwrap_or_default();
+                let encoding = encoding.unwrap_or(Encoding::EightBit);
+                read(&text, encoding, &wanted.subject, (self.volume, &self.keys))
+                    .map_err(|error| error.to_string())
+            }
+            Ok(_) => Err("the mail is gone".to_owned()),
+            Err(fault) => Err(fault.to_string()),
+        };
+        match content {
+            Ok(content) => {
+                let is_whole = content.damaged == 0;
+                let is_better = wanted
+                    .best
+                    .as_ref()
+                    .is_none_or(|best| best.frames.len() < content.frames.len());
+                if is_better {
+                    wanted.best = Some(content);
+                }
+                if is_whole {
+                    self.decide(number);
+                    return;
+                }
+            }
+            Err(reason) => wanted.reason = reason,
+        }
+        self.ask_mail(number);
+    }
+
+    /// No further copy is read.
+    fn decide(&mut self, number: usize) {
+        self.read = self.read.saturating_add(1);
+        let Some(wanted) = self.mails.get_mut(number) else {
+            return;
+        };
+        let copies = std::mem::take(&mut wanted.copies);
+        for copy in &copies {
+            let place = (copy.account, copy.mailbox);
+            if let Some(number) = self.inventory.uid_validity(place.0, place.1) {
+                self.found.validities.insert(place, number);
+            }
+        }
+        match wanted.best.take() {
+            Some(content) => {
+                let subject = wanted.subject;
+                self.found.take(&subject, copies, content);
+            }
+            None => {
+                let reason = std::mem::take(&mut wanted.reason);
+                let text = format!("mail {}: {reason}", wanted.subject.mail);
+                self.found.unusable(text);
+            }
+        }
+    }
+}
