@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use vere_mailfs::volume::Fingerprint;
 
 /// The commands of `vere fs`.
 #[derive(Debug, Subcommand)]
@@ -20,7 +21,7 @@ pub enum FsCommand {
     Umount(UmountArgs),
     /// Print the state of a mounted volume.
     ///
-    /// With --json: mounted_at; mode (weak or strong); generation of the newest commit; writer (this machine's number); quiet
+    /// With --json: mounted_at; mode (weak or strong); generation of the newest commit; fingerprint (of that commit, for --expect-head of `vere fs mount`); writer (this machine's number); quiet
     /// (the servers have every change); rows_waiting; octets_waiting (written, and on no server yet); octets_sending; octets_per_second (of uploads, over 10 s); seconds_left (null
     /// without uploads); commits_sending; journal_octets; cache_octets; copies_missing; read_only (the reason, or null); accounts, each
     /// with account, requests under way, failing (the reason, or null), failing_for_s, next_attempt_s, used_octets and limit_octets
@@ -44,6 +45,19 @@ pub enum FsCommand {
     /// one: whoever had the old passphrase and a copy of its slot can read what was written until then. With --json: removed
     /// (mails), behind (accounts that did not answer: account, reason); of --list: slot, label, method, own (this machine's).
     Passwd(PasswdArgs),
+    /// Find a volume by its accounts and its secret alone, and write its file and key slot.
+    ///
+    /// One account of the volume is enough to begin: the key slot and the facts are in mailbox VereFS/TAG/head of each. The volume is
+    /// then read and checked, and rows that name a wrong place of a mail are corrected. Without accounts those of the volume's
+    /// file are taken.
+    ///
+    /// Example: vere fs rebuild home imaps://ann@a.example/ --password-file a.pw
+    ///
+    /// The exit code is 1 where something is wrong. With --json: volume, name, file, slot, accounts (number, url), key_slots (number, mail,
+    /// label, state: opens, revoked, closed or untried; accounts), ignored (mails of others, or altered ones), accounts_behind (with
+    /// older facts), accounts_failing, generation, fingerprint, checkpoint (the generation it covers, or null), commits (read behind
+    /// the checkpoint), writer, salvaged (null without --salvage), check (as of `vere fs check`).
+    Rebuild(RebuildArgs),
     /// Print the mode of a mounted volume, or switch it.
     ///
     /// The volume's file has the mode of later mounts (`mode`).
@@ -202,6 +216,40 @@ pub struct InitArgs {
     pub(crate) secret: SecretArgs,
 }
 
+/// `vere fs rebuild`
+#[derive(Debug, Args)]
+pub struct RebuildArgs {
+    /// The name of the volume on this machine, or the path of its file.
+    #[arg(value_name = "VOLUME")]
+    pub(crate) name: String,
+    /// Accounts of the volume: imaps://USER@HOST/, imap://USER@HOST/ (with STARTTLS); HOST may be HOST:PORT. Passwords of others are asked for.
+    #[arg(value_name = "ACCOUNT")]
+    pub(crate) accounts: Vec<String>,
+    /// The file with the password, once for all accounts or once for each.
+    #[arg(long = "password-file", value_name = "FILE")]
+    pub(crate) password_files: Vec<PathBuf>,
+    /// Trust these certificates too.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Use imap:// accounts without TLS, as with a server on this machine.
+    #[arg(long)]
+    pub(crate) clear: bool,
+    /// The tag of the volume, where the accounts have several.
+    #[arg(long = "volume", value_name = "TAG")]
+    pub(crate) tag: Option<String>,
+    /// Where log or pages are beyond use, begin a new tree, with the content of files in lost+found.
+    ///
+    /// Every pack and every commit with content is read and verified. Names and folders are lost; a file is named by its inode.
+    /// Where the log can be read, nothing is salvaged.
+    #[arg(long)]
+    pub(crate) salvage: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
+}
+
 /// `vere fs mount`
 #[derive(Debug, Args)]
 pub struct MountArgs {
@@ -225,6 +273,9 @@ pub struct MountArgs {
     /// Take no changes.
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// Refuse accounts that were set back: the volume must have the commit whose fingerprint `vere fs status` printed, here or elsewhere.
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub(crate) expect_head: Option<Fingerprint>,
     /// Honour set-id bits of programs.
     #[arg(long)]
     pub(crate) suid: bool,
@@ -247,6 +298,11 @@ pub struct CheckArgs {
     /// Correct what rows say about mails, and make copies again from replicas.
     #[arg(long)]
     pub(crate) repair: bool,
+    /// Where the accounts lack commits that this machine has seen, accept their older state.
+    ///
+    /// The journal of this machine, with changes that no server had, is set aside in the state folder.
+    #[arg(long)]
+    pub(crate) accept_rollback: bool,
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
 }

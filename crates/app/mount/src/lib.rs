@@ -24,6 +24,8 @@ mod news;
 mod open;
 mod passwd;
 mod probe;
+mod rebuild;
+mod rollback;
 mod runs;
 mod secrets;
 mod serve;
@@ -39,7 +41,7 @@ use vere_process::failure::Failure;
 
 pub use args::{
     AccountsCommand, AddArgs, CheckArgs, FsCommand, GcArgs, InitArgs, Mode, ModeArgs, MountArgs,
-    PasswdArgs, RemoveArgs, SecretArgs, UmountArgs, VolumeArgs,
+    PasswdArgs, RebuildArgs, RemoveArgs, SecretArgs, UmountArgs, VolumeArgs,
 };
 
 /// Runs a command of `vere fs`, and gives the text to print and the exit code.
@@ -49,6 +51,7 @@ pub use args::{
 pub fn run(command: &FsCommand) -> Result<(String, ExitCode), Failure> {
     let text = match command {
         FsCommand::Check(args) => return upkeep::check(args),
+        FsCommand::Rebuild(args) => return rebuild::run(args),
         FsCommand::Gc(args) => upkeep::collect(args),
         FsCommand::Init(args) => init::run(args),
         FsCommand::Mount(args) => mount::run(args).map(|()| String::new()),

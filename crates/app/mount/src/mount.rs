@@ -16,6 +16,7 @@ use crate::lines;
 use crate::news::News;
 use crate::secrets::Opener;
 use crate::serve::{Task, read_slot, serve};
+use crate::volume::How;
 
 /// The longest line of the process in the background, in octets.
 const LINE_MAX: u64 = 64 << 10;
@@ -79,6 +80,10 @@ fn task(
             devices: args.dev,
         },
         background: args.background,
+        how: How {
+            expect: args.expect_head,
+            ..How::default()
+        },
     })
 }
 
@@ -124,6 +129,9 @@ fn start(args: &MountArgs, description: &Description, opener: &Opener) -> Result
     }
     if let Some(mode) = args.mode {
         command.arg("--mode").arg(mode.word());
+    }
+    if let Some(head) = args.expect_head {
+        command.arg("--expect-head").arg(head.to_string());
     }
     command
         .arg("--")

@@ -19,7 +19,7 @@ use crate::lines::{self, Level};
 use crate::news::News;
 use crate::secrets::{self, Opener};
 use crate::slots;
-use crate::volume::{self, Live};
+use crate::volume::{self, How, Live};
 
 /// A volume that is open and has no thread yet.
 pub(crate) struct Opened {
@@ -46,6 +46,7 @@ pub(crate) fn open(
     description: &Description,
     described: &Described,
     opener: &Opener,
+    how: &How,
     news: &mut dyn FnMut(News),
 ) -> Result<Opened, Failure> {
     let local = read_slot(description)?;
@@ -55,11 +56,11 @@ pub(crate) fn open(
     let lock = Lock::take(&state)?;
     let file = description.slot();
     let by_local = keys_of(&local, opener, &file)
-        .and_then(|keys| by_slot(described, (&local, &keys), &journal, &file, news));
+        .and_then(|keys| by_slot(described, (&local, &keys), &journal, &file, how, news));
     let running = match by_local {
         Ok(running) => running,
         Err(failure) => {
-            let found = by_other_slots(described, &local, opener, &journal, &file, news);
+            let found = by_other_slots(described, &local, opener, &journal, &file, how, news);
             let (slot, running) = found.ok_or(failure)?;
             folders::replace_private(&file, &slot.encode())?;
             let line = format!(
@@ -108,6 +109,7 @@ fn by_slot(
     (slot, keys): (&Slot, &SlotKeys),
     journal: &Path,
     file: &Path,
+    how: &How,
     news: &mut dyn FnMut(News),
 ) -> Result<Running, Failure> {
     let none = || Failure::new("expected a key in the slot; found none");
@@ -122,7 +124,7 @@ fn by_slot(
         let _gone = asks.send(request);
     };
     let terms = (volume::terms(described), create);
-    let live = volume::open(terms, journal, clock, &ask, &happened, news)?;
+    let live = volume::open(terms, how, journal, clock, &ask, &happened, news)?;
     let listed = live
         .volume()
         .slots()
@@ -150,6 +152,7 @@ fn by_other_slots(
     opener: &Opener,
     journal: &Path,
     file: &Path,
+    how: &How,
     news: &mut dyn FnMut(News),
 ) -> Option<(Slot, Running)> {
     let (events, happened) = channel();
@@ -158,7 +161,7 @@ fn by_other_slots(
     drop(asks);
     found.into_iter().find_map(|slot| {
         let keys = slot.open(opener.as_slot()).ok()?;
-        let running = by_slot(described, (&slot, &keys), journal, file, news).ok()?;
+        let running = by_slot(described, (&slot, &keys), journal, file, how, news).ok()?;
         Some((slot, running))
     })
 }

@@ -14,21 +14,44 @@ use crate::volume::{Live, Upkeep};
 const LOOK: Duration = Duration::from_millis(100);
 /// The longest silence of an engine; the comparison of a large volume holds the engine for seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
+/// The engine is silent.
+const ENGINE: &str = "expected an answer of the engine within 10 minutes; found none";
 /// Octets of findings in an answer; further ones are counted.
 const FINDINGS_OCTETS_MAX: usize = 512 << 10;
 
 /// Runs, and waits for the result.
 pub(crate) fn run(events: &Sender<Event<Live>>, what: Upkeep) -> Result<Value, String> {
-    const ENGINE: &str = "expected an answer of the engine within 10 minutes; found none";
+    run_with(events, what, &mut |_, _, _| {})
+}
+
+/// As [`run`]; `news` hears the stage, the parts done and the parts known.
+pub(crate) fn run_with(
+    events: &Sender<Event<Live>>,
+    what: Upkeep,
+    news: &mut dyn FnMut(&'static str, usize, usize),
+) -> Result<Value, String> {
     let begin = move |live: &mut Live, now| live.begin(now, what);
     if !with(events, SILENCE_MAX, begin).ok_or(ENGINE)? {
         return Err("expected no check or collection under way; found one".to_owned());
     }
+    wait(events, news)
+}
+
+/// Waits for the end of a run.
+pub(crate) fn wait(
+    events: &Sender<Event<Live>>,
+    news: &mut dyn FnMut(&'static str, usize, usize),
+) -> Result<Value, String> {
     loop {
-        let ended = with(events, SILENCE_MAX, |live: &mut Live, _| live.take_upkept());
-        match ended.ok_or(ENGINE)? {
+        let look = |live: &mut Live, _| (live.take_upkept(), live.volume().upkeep_progress());
+        let (ended, progress) = with(events, SILENCE_MAX, look).ok_or(ENGINE)?;
+        if let Some((stage, done, all)) = progress {
+            news(stage, done, all);
+        }
+        match ended {
             Some(Upkept::Checked(report)) => return Ok(checked(&report)),
             Some(Upkept::Collected(report)) => return Ok(collected(&report)),
+            Some(Upkept::Written) => return Ok(Value::Null),
             Some(Upkept::Failed(reason)) => return Err(reason),
             None => thread::sleep(LOOK),
         }

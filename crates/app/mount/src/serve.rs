@@ -26,7 +26,7 @@ pub(crate) use crate::open::{Opened, open, read_slot, start_accounts, tag};
 use crate::runs;
 use crate::secrets::Opener;
 use crate::status;
-use crate::volume::{self, Live, Upkeep};
+use crate::volume::{self, How, Live, Upkeep};
 
 /// Time for the last changes to reach the servers after an unmount. The journal keeps the rest.
 pub(crate) const LAST_SYNC: Duration = Duration::from_secs(60);
@@ -48,6 +48,7 @@ pub(crate) struct Task {
     pub(crate) options: Options,
     /// Whether the process has left its terminal: a hang-up is none of its matters then.
     pub(crate) background: bool,
+    pub(crate) how: How,
 }
 
 /// Mounts, and serves until the end of the mount. `ready` is called as soon as programs may use the mount.
@@ -65,7 +66,13 @@ pub(crate) fn serve(
         happened,
         state,
         lock: _lock,
-    } = open(&task.description, &task.volume, &task.opener, news)?;
+    } = open(
+        &task.description,
+        &task.volume,
+        &task.opener,
+        &task.how,
+        news,
+    )?;
     clear_dead_mount(task, news)?;
     let shared = Arc::new(OnceLock::new());
     // Whatever may fail comes before the mount: programs would see a mount without a process.

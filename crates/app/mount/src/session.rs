@@ -16,7 +16,7 @@ use crate::links::Links;
 use crate::open::{Opened, open, read_slot};
 use crate::secrets::Opener;
 use crate::serve::finish;
-use crate::volume::Live;
+use crate::volume::{How, Live};
 
 /// The longest silence of an engine.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -64,7 +64,13 @@ impl Session {
             happened,
             lock,
             ..
-        } = open(description, described, &opener()?, &mut |_| {})?;
+        } = open(
+            description,
+            described,
+            &opener()?,
+            &How::default(),
+            &mut |_| {},
+        )?;
         let keeper = Keeper {
             description: description.clone(),
             asks: asks.clone(),

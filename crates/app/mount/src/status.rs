@@ -40,6 +40,7 @@ pub(crate) fn json(status: &Status, groups: &[GroupStatus], point: Option<&Path>
         "mounted_at": point,
         "mode": mode_word(status.strong),
         "generation": status.generation,
+        "fingerprint": status.fingerprint.to_string(),
         "writer": status.writer,
         "quiet": status.quiet,
         "rows_waiting": status.rows_waiting,
@@ -87,6 +88,7 @@ pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
     line("mounted at", word("mounted_at"));
     line("mode", word("mode"));
     line("generation", number("generation").to_string());
+    line("fingerprint", word("fingerprint"));
     line("writer", number("writer").to_string());
     line("waiting", waiting(status));
     line("journal", octets(number("journal_octets")));
@@ -245,6 +247,7 @@ mod tests {
         };
         Status {
             generation: 7,
+            fingerprint: "7-9c1185a5".parse().unwrap(),
             writer: 1,
             strong: true,
             quiet: true,
@@ -285,6 +288,7 @@ mod tests {
         let lines = [
             "mounted at          /mnt\n",
             "mode                strong\n",
+            "fingerprint         7-9c1185a5\n",
             "waiting             nothing: every change is on the servers\n",
             "account 1           works, 5.0 MiB of 1.0 GiB used, 2 requests under way\n",
             "account 2           fails for 5 min (no room), next attempt in 8 s, no quota told, 2 requests",

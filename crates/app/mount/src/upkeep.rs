@@ -12,16 +12,21 @@ use crate::control::{Request, ask};
 use crate::folders::{self, Description};
 use crate::host::Host;
 use crate::links::Links;
+use crate::news::News;
 use crate::runs;
 use crate::secrets::Opener;
 use crate::serve::{Opened, finish, open, read_slot};
-use crate::volume::Upkeep;
+use crate::volume::{How, Upkeep};
 
 pub(crate) fn check(args: &CheckArgs) -> Result<(String, ExitCode), Failure> {
     let CheckArgs { data, repair, .. } = *args;
     let request = Request::Check { data, repair };
     let what = Upkeep::Check(CheckTerms { data, repair });
-    let report = perform(&args.volume.name, &args.secret, &request, what)?;
+    let how = How {
+        accept_rollback: args.accept_rollback,
+        ..How::default()
+    };
+    let report = perform(&args.volume.name, &args.secret, &request, (what, how))?;
     let code = match report["clean"] {
         Value::Bool(true) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
@@ -36,6 +41,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(String, ExitCode), Failure> {
 
 pub(crate) fn collect(args: &GcArgs) -> Result<String, Failure> {
     let what = Upkeep::Collect(CollectTerms::DEFAULT);
+    let what = (what, How::default());
     let report = perform(&args.volume.name, &args.secret, &Request::Collect, what)?;
     Ok(if args.volume.json {
         format!("{report:#}\n")
@@ -48,13 +54,18 @@ fn perform(
     name: &str,
     secret: &SecretArgs,
     request: &Request,
-    what: Upkeep,
+    (what, how): (Upkeep, How),
 ) -> Result<Value, Failure> {
     let description = Description::named(name)?;
     let state = folders::state(read_slot(&description)?.head.volume)?;
     if let Some(report) = ask(&folders::control(&state), request, None)? {
         return Ok(report);
     }
+    let mut news = |news| {
+        if let News::Line(line) = news {
+            eprintln!("{line}");
+        }
+    };
     let described = description.read()?;
     let passphrase = secret.passphrase_file.as_ref();
     let passphrase = passphrase.or(described.passphrase_file.as_ref());
@@ -68,7 +79,7 @@ fn perform(
         happened,
         lock: _lock,
         ..
-    } = open(&description, &described, &opener, &mut |_| {})?;
+    } = open(&description, &described, &opener, &how, &mut news)?;
     let links = Links {
         kernel: None,
         accounts: asks,
@@ -81,7 +92,8 @@ fn perform(
     report.map_err(Failure::new)
 }
 
-fn checked(report: &Value) -> String {
+/// A check for people.
+pub(crate) fn checked(report: &Value) -> String {
     let mut text = String::new();
     for finding in report["findings"].as_array().into_iter().flatten() {
         let (weight, line) = (&finding["weight"], &finding["text"]);

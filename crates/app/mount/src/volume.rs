@@ -10,8 +10,9 @@ use std::time::Duration;
 use vere_disk::log::Directory;
 use vere_mailfs::format::{Encoding, Keys, VolumeId};
 use vere_mailfs::volume::{
-    AccountTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport, GroupTerms, Leaving,
-    Machine, Membership, Moment, OpenStep, Opening, Step as Asked, Terms, Upkept, Volume,
+    AccountTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport, Fingerprint,
+    GroupTerms, Leaving, Machine, Membership, Moment, OpenError, OpenStep, Opening, Placed,
+    Salvaged, Step as Asked, Terms, Upkept, Volume,
 };
 use vere_ports::files::{Call, CallId, Caller, Errno};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
@@ -24,6 +25,7 @@ use crate::accounts::Ask;
 use crate::host::{Clock, Engine, Event, Now, Step};
 use crate::lines::{self, Level};
 use crate::news::News;
+use crate::rollback;
 
 /// Calls of our own have numbers from here on; the kernel's count from 1.
 const OWN: u64 = 1 << 63;
@@ -92,6 +94,16 @@ impl Live {
     /// What an account has; none while rows are on their way.
     pub(crate) fn leaving(&mut self, now: Now, account: u16) -> Result<Option<Leaving>, Errno> {
         self.volume.leaving(moment(now), account)
+    }
+
+    /// Puts content without names into the tree.
+    pub(crate) fn salvage(
+        &mut self,
+        now: Now,
+        owner: Caller,
+        found: &Salvaged,
+    ) -> Result<Placed, Errno> {
+        self.volume.salvage(moment(now), owner, found)
     }
 
     /// The result of a run that has ended.
@@ -257,16 +269,77 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     Ok(octets)
 }
 
+/// Wishes about an opening.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct How {
+    /// The chain must have this commit.
+    pub(crate) expect: Option<Fingerprint>,
+    /// Where the log lacks commits that this machine has seen, the older state counts.
+    pub(crate) accept_rollback: bool,
+    /// A log that has lost commits, or all of them.
+    pub(crate) lost: Option<Lost>,
+}
+
+/// What is known about a lost log.
+#[derive(Debug, Clone)]
+pub(crate) struct Lost {
+    /// The highest writer.
+    pub(crate) last_writer: u16,
+    /// The highest generation.
+    pub(crate) generation: u64,
+    /// Rows for a new tree.
+    pub(crate) rows: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The owner of a new root folder.
+    pub(crate) owner: Caller,
+}
+
 /// Opens a volume from log and journal. `ask` takes requests, answers come as events; `news` hears the commits read and all.
 pub(crate) fn open(
     (terms, of): (Terms, Create),
+    how: &How,
     journal: &Path,
     clock: Clock,
     ask: &dyn Fn(Ask),
     answers: &Receiver<Event<Live>>,
     news: &mut dyn FnMut(News),
 ) -> Result<Live, Failure> {
-    let mut opening = Opening::new(terms, of, storage(journal)?, random()?);
+    let mut begin = || {
+        let mut opening = Opening::new(terms.clone(), of.clone(), storage(journal)?, random()?);
+        if let Some(commit) = how.expect {
+            opening.expect(commit);
+        }
+        if let Some(lost) = &how.lost {
+            opening.writers_above(lost.last_writer);
+        }
+        let opening = read(opening, ask, answers, news)?;
+        Ok::<_, Failure>(opening.finish(moment(clock.now())))
+    };
+    let mut opened = begin()?;
+    if how.accept_rollback && matches!(opened, Err(OpenError::RolledBack { .. })) {
+        // Every answer of the first opening has come.
+        let aside = rollback::set_aside(journal)?;
+        opened = begin()?;
+        news(News::Line(format!(
+            "the older state of the accounts counts from now on; changes that no server had are in {}",
+            aside.display()
+        )));
+    }
+    if let (Some(lost), Err(OpenError::NoVolume(_))) = (&how.lost, &opened) {
+        rollback::set_aside(journal)?;
+        let first = (lost.generation, lost.rows.as_slice());
+        let of_root = (lost.owner, moment(clock.now()));
+        opened = of.create_behind(first, terms, storage(journal)?, random()?, of_root);
+    }
+    opened.map(Live::new).map_err(rollback::explained)
+}
+
+/// Has an opening read all that it needs.
+fn read(
+    mut opening: Opening<Directory>,
+    ask: &dyn Fn(Ask),
+    answers: &Receiver<Event<Live>>,
+    news: &mut dyn FnMut(News),
+) -> Result<Opening<Directory>, Failure> {
     loop {
         while let Some(step) = opening.poll() {
             match step {
@@ -277,7 +350,7 @@ pub(crate) fn open(
             }
         }
         if opening.is_over() {
-            return Ok(Live::new(opening.finish(moment(clock.now()))?));
+            return Ok(opening);
         }
         let event = answers.recv_timeout(ANSWER_TIMEOUT).map_err(|_| {
             Failure::new("expected an answer of the lead account within 60 s; found none")

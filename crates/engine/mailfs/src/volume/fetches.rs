@@ -37,7 +37,10 @@ impl<S: Storage> Volume<S> {
     fn is_good_part(&self, chunks: &[Extent]) -> bool {
         let [first, _, ..] = chunks else { return false };
         let row = self.files.tree().get(&Key::Pack(first.pack.0).encode());
-        let row = row.ok().flatten().and_then(|row| PackRow::decode(&row).ok());
+        let row = row
+            .ok()
+            .flatten()
+            .and_then(|row| PackRow::decode(&row).ok());
         let wanted = chunks.iter().map(|chunk| u64::from(chunk.sealed_len));
         row.is_some_and(|row| wanted.sum::<u64>().saturating_mul(2) >= row.octets.into())
     }

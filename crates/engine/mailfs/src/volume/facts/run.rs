@@ -264,7 +264,7 @@ impl<S: Storage> Volume<S> {
                 if let Some((account, reason)) = mails.failed().next() {
                     return Err(format!("account {account}: {reason}"));
                 }
-                self.begin_rows(run);
+                self.begin_row_changes(run);
             }
             Stage::Rows(writing, _) => {
                 if !self.write_on(writing)? {
@@ -336,7 +336,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Every account has the slots: the rows follow.
-    fn begin_rows(&mut self, run: &mut FactsRun) {
+    fn begin_row_changes(&mut self, run: &mut FactsRun) {
         let Stage::Slots(_, looking) = mem::replace(&mut run.stage, Stage::Over) else {
             return;
         };

@@ -200,7 +200,7 @@ impl<S: Storage> Volume<S> {
         rows.push((key, Some(encode_entry(entry))));
         let key = inode_key(Inode::ROOT).to_vec();
         let root = self.files.tree().get(&key)?.ok_or(Errno::Io)?;
-        let mut root = InodeRow::decode(root).map_err(|_| Errno::Io)?;
+        let mut root = InodeRow::decode(&root).map_err(|_| Errno::Io)?;
         root.links = root.links.saturating_add(1);
         root.mtime = now;
         root.ctime = now;
