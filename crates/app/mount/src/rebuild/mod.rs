@@ -158,11 +158,16 @@ fn check(
     };
     let host = Host::start(live, clock, (events.clone(), happened), links)?;
     let checked = wait_until_registered(&host).and_then(|()| {
-        if let Some(found) = found {
-            let is_new = checkpoint.is_none() && commits == 0;
-            let is_lost = is_new || found.generation() > generation;
-            report.salvaged = salvage::place(&host, &events, found, is_lost)?;
+        let Some(found) = found else {
+            return checked(&events);
+        };
+        let is_new = checkpoint.is_none() && commits == 0;
+        let is_lost = is_new || found.generation() > generation;
+        if is_lost && !is_new {
+            // The check has all pages read: what a file has already is no lost content.
+            run_check(&events, true)?;
         }
+        report.salvaged = salvage::place(&host, &events, found, is_lost)?;
         checked(&events)
     });
     let status = host.with(SILENCE_MAX, |live, _| live.volume().status());

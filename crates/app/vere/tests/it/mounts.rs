@@ -12,7 +12,7 @@ use crate::harness::{assert_has, fails_with, run, skip, vere, wait_until};
 use crate::peers::Dovecot;
 
 pub(crate) struct Volume {
-    _dovecot: Dovecot,
+    pub(crate) dovecot: Dovecot,
     folder: tempfile::TempDir,
 }
 
@@ -40,7 +40,7 @@ impl Volume {
     fn on(dovecot: Dovecot, imap: SocketAddr) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let volume = Self {
-            _dovecot: dovecot,
+            dovecot: dovecot,
             folder,
         };
         fs::create_dir(volume.point()).expect("a folder");
@@ -70,7 +70,7 @@ impl Volume {
         command
     }
 
-    fn with_phrase<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+    pub(crate) fn with_phrase<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command.arg("--passphrase-file").arg(self.path("phrase"))
     }
 
