@@ -8,7 +8,7 @@ use super::slots::SlotReport;
 use crate::format::slot::{Slot, SlotKeys};
 use crate::format::volume::Facts;
 use crate::format::{FormatError, Kind, MailId, PackNumber, VolumeId, open};
-use crate::rows::{AccountRow, GroupRow, Key, RowValue};
+use crate::rows::{AccountRow, GroupRow, Key, RowValue, SlotRow};
 
 /// Why a volume cannot be recovered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -93,7 +93,7 @@ pub(super) fn knows_slot(rows: &[(Vec<u8>, Vec<u8>)], number: u8, mail: MailId) 
     for (key, value) in rows {
         if let Ok(Key::Slot(of)) = Key::decode(key) {
             lists = true;
-            if of == number && value.as_slice() == mail.0.as_slice() {
+            if of == number && SlotRow::decode(value).is_ok_and(|row| row.mail == mail) {
                 return true;
             }
         }

@@ -12,7 +12,7 @@ use crate::format::volume::Facts;
 use crate::format::{
     Builder, Encoding, Keys, Kind, PackNumber, Subject, VolumeId, VolumeKey, mail,
 };
-use crate::rows::Key;
+use crate::rows::{Key, RowValue as _, SlotRow};
 use crate::volume::{Notice, OpenStep};
 
 const VOLUME: VolumeId = VolumeId([3; 16]);
@@ -69,7 +69,14 @@ fn put_facts(account: &mut MemoryAccount, epoch: u16, facts: &Facts, claimed: u6
 }
 
 fn facts(generation: u64, slots: &[&Slot]) -> Facts {
-    let row = |slot: &&Slot| (Key::Slot(slot.number).encode(), slot.head.mail.0.to_vec());
+    let row = |slot: &&Slot| {
+        let row = SlotRow {
+            mail: slot.head.mail,
+            method: 1,
+            label: "of a test".to_owned(),
+        };
+        (Key::Slot(slot.number).encode(), row.encode())
+    };
     Facts {
         generation,
         lead_account: 1,
