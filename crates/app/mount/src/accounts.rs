@@ -20,7 +20,7 @@ pub(crate) struct Ask(
 /// An account with its server and login.
 type Member = (AccountId, AccountSettings);
 
-/// The way to the thread, which ends with the last sender.
+/// The way to the thread. The thread ends with the last sender.
 #[derive(Clone)]
 pub(crate) struct Asks {
     asks: UnboundedSender<Ask>,
@@ -33,7 +33,7 @@ impl Asks {
         self.asks.send(ask)
     }
 
-    /// Connects a further account. Requests that come afterwards reach the account. Returns whether the thread lives.
+    /// Connects a further account. Later requests reach the account. Returns whether the thread lives.
     pub(crate) fn join(&self, account: AccountId, settings: AccountSettings) -> bool {
         self.joins.send((account, settings)).is_ok()
     }
@@ -66,7 +66,7 @@ async fn serve(
     let mut pools = vec![begin(accounts, Arc::clone(&answered), ended.clone())];
     loop {
         tokio::select! {
-            // An account that has joined is there before its first request.
+            // A joined account is connected before the first request.
             biased;
             Some(member) = joined.recv() => {
                 pools.push(begin(vec![member], Arc::clone(&answered), ended.clone()));

@@ -32,13 +32,13 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// The longest time for packs on their way to arrive.
 const SYNC_MAX: Duration = Duration::from_secs(600);
 const ENGINE: &str = "expected an answer of the engine within 60 s; found none";
-/// The state of an account that has left the volume; its number is not given again.
+/// The state of an account after the removal; the number is not given again.
 pub(crate) const GONE: u8 = 1;
 
 /// A change of key slots.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct SlotsOrder {
-    /// Slots that are new, or replace those of their numbers.
+    /// New slots, or replacements of slots with equal numbers.
     pub(crate) put: Vec<SlotOrder>,
     /// Slots that end.
     pub(crate) removed: Vec<u8>,
@@ -73,7 +73,7 @@ pub(crate) struct LeaveOrder {
     pub(crate) text: String,
 }
 
-/// What a process needs to change the facts of its volume.
+/// The means of a process to change the facts of a volume.
 #[derive(Clone)]
 pub(crate) struct Keeper {
     pub(crate) description: Description,
@@ -197,7 +197,7 @@ impl Keeper {
         Ok(shown(&report))
     }
 
-    /// Lets an account go whose packs are all elsewhere too: nothing new reaches the account first, then the rows forget it.
+    /// Lets an account go whose packs are all elsewhere too: nothing new reaches the account first, then the rows forget the account.
     pub(crate) fn leave(&self, order: &LeaveOrder) -> Result<Value, String> {
         let text = |failure: Failure| failure.to_string();
         let number = order.number;
@@ -255,7 +255,7 @@ impl Keeper {
         })
     }
 
-    /// What the account has. Rows may have to come from the servers first.
+    /// The packs of the account. Rows may have to come from the servers first.
     fn leaving(&self, number: u16) -> Result<Leaving, String> {
         loop {
             let look = move |live: &mut Live, now| live.leaving(now, number);

@@ -106,7 +106,7 @@ fn add(
     Ok(text + &behind(&done))
 }
 
-/// The number of the account: a free one, or the one that an earlier attempt has noted. Numbers are never given twice.
+/// The number of the account: a free number, or the number of an earlier attempt. Numbers are never given twice.
 fn number(args: &AddArgs, described: &Described, facts: &Value) -> Result<u16, Failure> {
     let new = place(&args.url, args.clear)?;
     let described = described.accounts.iter().map(|account| account.number);
@@ -158,7 +158,7 @@ fn section(args: &AddArgs, number: u16, base64: bool) -> Result<String, Failure>
     Ok(text)
 }
 
-/// The text with a further section at its end; everything else stays as the user has it.
+/// The text with a further section at the end; the user's own lines stay.
 fn with_section(text: &str, section: &str) -> String {
     let text = text.trim_end_matches('\n');
     format!("{text}\n\n{section}")

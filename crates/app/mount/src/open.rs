@@ -1,7 +1,7 @@
 //! The opening of a volume by its key slot.
 //!
-//! The slot beside the description may be an old one: another machine has changed the passphrase or the keys, or a change was
-//! broken off. Then the accounts have the slot that counts. A slot that the volume does not list is revoked, and opens nothing.
+//! The slot beside the description may be out of date: a second machine has changed the passphrase or the keys, or a change was
+//! broken off. Then the accounts have the valid slot. A slot without a row in the volume is revoked, and opens nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -145,7 +145,7 @@ fn by_slot(
     })
 }
 
-/// Opens the volume by a slot that an account has and the secret opens.
+/// Opens the volume by the slot of an account, if the secret opens the slot.
 fn by_other_slots(
     described: &Described,
     local: &Slot,

@@ -20,13 +20,13 @@ use crate::secrets::Opener;
 use crate::session::{self, Session};
 use crate::volume;
 
-/// The number of mails with slots: writers count from 1, so no mail of a writer has this number.
+/// The number of mails with slots: writers count from 1, so a writer never uses the number.
 const SLOT_NUMBER: PackNumber = PackNumber(1);
 
 pub(crate) fn run(args: &PasswdArgs) -> Result<String, Failure> {
     let description = Description::named(&args.volume.name)?;
     let described = description.read()?;
-    // A volume that is mounted tells its slots without a secret.
+    // A mounted volume tells the slots without a secret.
     let mut secret: Option<Opener> = None;
     let session = Session::begin(&description, &described, || {
         let opener = session::opener(&args.secret, &described)?;
@@ -125,7 +125,7 @@ impl Slots {
         text
     }
 
-    /// The change that the command line asks for; none where the user says no.
+    /// The change by the command line; `None` where the user says no.
     fn order(
         &self,
         args: &PasswdArgs,
@@ -213,7 +213,7 @@ impl Slots {
         })
     }
 
-    /// A new key epoch: this machine's slot and the kept ones get the new key, all others are dropped.
+    /// A new key epoch: the slot of the machine and the kept slots get the new key, further slots are dropped.
     fn rotation(
         &self,
         args: &PasswdArgs,

@@ -1,4 +1,4 @@
-//! Changes of a volume's facts by the process of its mount, or else on a volume opened for the command.
+//! Changes of a volume's facts by the process of the mount, or else on a volume opened for the command.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(crate) struct Own {
     _lock: Lock,
 }
 
-/// The secret that opens the volume, from the command line, the description, or a question.
+/// The secret of the volume, from the command line, the description, or a question.
 pub(crate) fn opener(secret: &SecretArgs, described: &Described) -> Result<Opener, Failure> {
     let passphrase = secret.passphrase_file.as_ref();
     let passphrase = passphrase.or(described.passphrase_file.as_ref());

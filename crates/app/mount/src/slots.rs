@@ -20,7 +20,7 @@ const SLOTS_MAX: usize = 32;
 /// The longest silence of an account.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The slots of the volume that accounts have, newest first, but for the one that is known.
+/// The slots of the volume in accounts, newest first, without the known slot.
 pub(crate) fn of_accounts(
     described: &Described,
     known: &Slot,
@@ -57,7 +57,7 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// The answer to a request; none where the account fails or says nothing.
+    /// The answer to a request; `None` where the account fails or says nothing.
     fn ask(&mut self, account: &VolumeAccount, request: Request) -> Option<Answer> {
         self.last = self.last.wrapping_add(1);
         let id = RequestId(self.last);

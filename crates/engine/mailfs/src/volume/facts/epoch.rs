@@ -1,8 +1,8 @@
 //! Key epochs of a mounted volume.
 //!
-//! The commit that lists the slots of a new epoch is sealed with the key of the epoch before, so that a mount with an old slot can
-//! read that its slot counts no more. The new epoch begins with the next commit. From there on a commit of an earlier epoch is no
-//! child of a commit: a holder of revoked keys cannot append to the chain.
+//! The commit with the slots of a new epoch is sealed with the key of the epoch before: a mount with an old slot can read about
+//! the revocation. The new epoch begins with the next commit. From there on a commit of an earlier epoch is no child of a commit:
+//! a holder of revoked keys cannot append to the chain.
 
 use vere_ports::storage::Storage;
 
@@ -11,8 +11,8 @@ use super::super::state::Volume;
 use crate::rows::slots_prefix;
 
 impl<S: Storage> Volume<S> {
-    /// An opened volume goes on with the epoch of its newest commit; the newest epoch of the slot begins when the chain lists the
-    /// slot.
+    /// An opened volume goes on with the epoch of the newest commit; the newest epoch of the slot begins as soon as the chain lists
+    /// the slot.
     pub(crate) fn resume_epoch(&mut self, of_head: u16) {
         self.epochs.floor = of_head;
         if of_head < self.seals.epoch {
@@ -26,7 +26,7 @@ impl<S: Storage> Volume<S> {
         self.epochs.next = Some(epoch);
     }
 
-    /// Begins the awaited epoch, unless the rows of its slots wait or are on their way. Called when a commit is in the chain.
+    /// Begins the awaited epoch, unless rows of slots wait or travel. Called when a commit is in the chain.
     pub(crate) fn tend_epoch(&mut self) {
         let Some(next) = self.epochs.next else {
             return;

@@ -19,7 +19,7 @@ pub struct Leaving {
 }
 
 impl<S: Storage> Volume<S> {
-    /// The packs of an account; none while rows are on their way, so that the caller asks again.
+    /// The packs of an account; `None` while rows are missing: the caller asks again.
     ///
     /// # Errors
     /// When a row cannot be read.

@@ -1,4 +1,4 @@
-//! A look into the mailbox `head` before a change: the facts as they are, and the key slots that further accounts need.
+//! A look into the mailbox `head` before a change: the present facts, and the key slots for further accounts.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -7,7 +7,7 @@ use super::super::accounts::{HEAD_MAILBOX, mailbox_name};
 use crate::format::MailId;
 use crate::format::subject::id_word;
 
-/// Attempts for a mail: the pauses between double from a second on, so that the last attempt comes after 15 s.
+/// Attempts for a mail: the pauses between double from a second on; the last attempt comes after 15 s.
 const ATTEMPTS_MAX: u8 = 5;
 /// Requests under way.
 const ASKED_MAX: usize = 8;
@@ -56,7 +56,7 @@ impl Mails {
             return None;
         }
         let is_ready = |mail: &Outgoing| {
-            // Somebody waits: an account that rests is tried once all the same.
+            // Somebody waits: a resting account is tried once as well.
             let may_try = mail.attempts == 0 || may_try(mail.account);
             may_try && matches!(mail.state, State::Waiting | State::Doubtful)
         };

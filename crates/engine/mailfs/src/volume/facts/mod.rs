@@ -1,11 +1,10 @@
 //! Changes of the facts about a volume: key slots, key epochs, accounts and groups.
 //!
 //! A run goes by stages. New key slots are stored on every account before a commit lists them; the facts' mail follows the
-//! commit; what the change has replaced is removed last. So a client that dies at any request leaves a volume that the old
-//! secret opens, or the new one, or the old one until the next mount commits what its journal has. A slot that no commit lists
-//! is trusted by nobody.
+//! commit; replaced mails are removed last. So a client may die at any request: the old secret opens the volume, or the new
+//! secret does, or the old secret until the next mount commits the rows of the journal. A slot without a row is never trusted.
 //!
-//! A failure before the commit leaves the facts as they were. Afterwards the change counts, and accounts that do not answer are
+//! A failure before the commit leaves the facts as they were. Afterwards the change counts, and silent accounts are
 //! named as behind; the next run tidies them.
 
 mod epoch;
@@ -37,9 +36,9 @@ pub struct FactsChange {
     pub slots: Vec<Slot>,
     /// Rows that change: keys, and values where a row stays.
     pub rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    /// The keys of all epochs, the new one among them, where a key epoch begins.
+    /// The keys of all epochs with the new epoch, where a key epoch begins.
     pub keys: Option<(u16, Arc<Keys>)>,
-    /// Accounts that the volume gets. They keep no data before [`Volume::use_accounts`](super::Volume::use_accounts).
+    /// Further accounts of the volume, without data before [`Volume::use_accounts`](super::Volume::use_accounts).
     pub accounts: Vec<AccountTerms>,
     /// The volume's name, for facts without an earlier mail.
     pub name: String,
@@ -74,7 +73,7 @@ pub(crate) struct FactsRun {
     /// Whether a key epoch begins.
     rotates: bool,
     failed: Option<String>,
-    /// When accounts that fail are given up; none while no account is waited for.
+    /// When failing accounts are given up; absent while no account is waited for.
     until: Option<Timestamp>,
 }
 

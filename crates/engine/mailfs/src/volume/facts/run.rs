@@ -23,9 +23,11 @@ use crate::format::{
 };
 use crate::rows::{Key, RowValue, SlotRow, facts_prefix, slots_prefix};
 
-/// The number of mails with facts: writers count from 1, so no mail of a writer has this number.
+/// The number of mails with facts: writers count from 1, so a writer never uses the number.
 const FACTS_NUMBER: PackNumber = PackNumber(2);
-/// The longest wait of a stage for accounts that fail.
+/// Keys and values.
+type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+/// The longest wait of a stage for failing accounts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl<S: Storage> Volume<S> {
@@ -61,7 +63,7 @@ impl<S: Storage> Volume<S> {
         Ok(true)
     }
 
-    /// The result of a change that has ended; another one may begin then.
+    /// The result of an ended change; a further change may begin then.
     pub fn take_changed(&mut self) -> Option<Result<FactsReport, String>> {
         let is_over = |run: &mut Box<FactsRun>| matches!(run.stage, Stage::Over);
         let run = self.facts.take_if(is_over)?;
@@ -90,7 +92,7 @@ impl<S: Storage> Volume<S> {
         })
     }
 
-    /// The key slots that count, by their numbers; none for a volume that lists no slots.
+    /// The valid key slots, by number; empty for a volume without a list of slots.
     ///
     /// # Errors
     /// When a row cannot be read.
@@ -101,7 +103,7 @@ impl<S: Storage> Volume<S> {
             let Ok(Key::Slot(number)) = Key::decode(&key) else {
                 continue;
             };
-            // A row that nobody can read is no reason to trust any slot.
+            // An unreadable row is no reason to trust any slot.
             if let Some(row) = tree.get(&key)? {
                 slots.insert(number, SlotRow::decode(&row).map_err(|_| Errno::Io)?);
             }
@@ -127,7 +129,7 @@ impl<S: Storage> Volume<S> {
         Ok(row.map(|row| row.to_vec()))
     }
 
-    /// Accounts and groups are others from now on: packs go to the new ones, and members get the copies that they lack.
+    /// Accounts and groups are others from now on: packs go to the new accounts, and members get missing copies.
     pub fn use_accounts(&mut self, now: Moment, membership: Membership) {
         self.at(now);
         let Membership { accounts, groups } = membership;
@@ -146,7 +148,7 @@ impl<S: Storage> Volume<S> {
         self.make_copies();
     }
 
-    /// Copies that members of groups lack, one more while their number is not known yet.
+    /// Missing copies of members of groups, and 1 more while the number is not known yet.
     #[must_use]
     pub fn copies_missing(&self) -> usize {
         let unknown = usize::from(self.replicas.scan.is_some());
@@ -214,7 +216,7 @@ impl<S: Storage> Volume<S> {
         self.ask(AccountId(account), Urgency::Waited, request, asked);
     }
 
-    /// Asks accounts for all mails that are ready. Returns whether none is on its way.
+    /// Asks accounts for all mails in turn. Returns whether every mail is stored or given up.
     fn send_mails(&mut self, mails: &mut Mails) -> bool {
         let accounts = &self.accounts;
         let mut ready = Vec::new();
@@ -228,7 +230,7 @@ impl<S: Storage> Volume<S> {
         mails.is_over()
     }
 
-    /// An account that does not answer in time is given up.
+    /// A silent account is given up at the end of the time.
     fn end_patience(&mut self, run: &mut FactsRun) {
         if run.until.is_none_or(|until| until > self.now.steady) {
             return;
@@ -241,7 +243,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Carries a stage on. Returns whether the next one has begun.
+    /// Carries a stage on. Returns whether the next stage has begun.
     fn advance_facts(&mut self, run: &mut FactsRun) -> Result<bool, String> {
         self.end_patience(run);
         if !self.has_facts() {
@@ -350,7 +352,7 @@ impl<S: Storage> Volume<S> {
         run.stage = Stage::Rows(Writing::new(rows), looking);
     }
 
-    /// The chain has the rows. A new epoch begins with a commit of its own, which repeats a row.
+    /// The chain has the rows. A new epoch begins with a further commit, and a repeated row makes the commit.
     fn end_rows(&mut self, run: &mut FactsRun) -> Result<(), String> {
         let Stage::Rows(_, looking) = mem::replace(&mut run.stage, Stage::Over) else {
             return Ok(());
@@ -386,7 +388,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Rows that every account has.
-    fn fact_rows(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Errno> {
+    fn fact_rows(&self) -> Result<Rows, Errno> {
         let tree = self.files.tree();
         let mut rows = Vec::new();
         for key in tree.keys(&facts_prefix())? {
@@ -405,7 +407,7 @@ impl<S: Storage> Volume<S> {
         &self,
         before: Option<Facts>,
         (name, generation): (&str, u64),
-        rows: Vec<(Vec<u8>, Vec<u8>)>,
+        rows: Rows,
     ) -> Result<Sealed, FormatError> {
         let before = before.unwrap_or_else(|| Facts {
             created: self.now.millis(),

@@ -1,4 +1,4 @@
-//! The removal of key slots and facts that a change has replaced, account by account.
+//! The removal of replaced key slots and facts, account by account.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -22,7 +22,7 @@ pub(super) struct Tidying {
     slots: BTreeSet<MailId>,
     /// The newest facts.
     facts: MailId,
-    /// Mails of the first account to be removed, and the numbers of its mailbox.
+    /// Mails of the first account to be removed, with UIDVALIDITY.
     found: Option<(u32, Vec<u32>)>,
     is_asked: bool,
     attempts: u8,
@@ -132,7 +132,7 @@ impl Tidying {
         self.attempts = 0;
     }
 
-    /// Slots without a row, facts other than the newest, where an account has these, and duplicates.
+    /// Slots without a row, duplicates, and old facts of an account with the newest facts.
     fn needless(&self, mails: &[Listed]) -> Vec<u32> {
         let subjects = || {
             let parsed = mails.iter().filter_map(|mail| {
