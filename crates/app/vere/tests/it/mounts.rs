@@ -39,10 +39,7 @@ impl Volume {
 
     fn on(dovecot: Dovecot, imap: SocketAddr) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let volume = Self {
-            dovecot: dovecot,
-            folder,
-        };
+        let volume = Self { dovecot, folder };
         fs::create_dir(volume.point()).expect("a folder");
         fs::write(volume.path("password"), "secret\n").expect("room");
         fs::write(volume.path("phrase"), "a pass phrase\n").expect("room");
