@@ -58,8 +58,8 @@ pub struct Recovered {
     pub faults: BTreeMap<AccountId, String>,
 }
 
-/// The order of facts: newer ones are greater.
-pub(super) type Rank = (u32, u64, PackNumber, MailId);
+/// The order of facts: newer ones are greater. The key epoch comes first, since a revoked key makes facts of its own epoch.
+pub(super) type Rank = (u16, u32, u64, PackNumber, MailId);
 
 /// Facts of a mail that the key opens.
 #[derive(Debug, Clone)]
@@ -83,7 +83,13 @@ pub(super) fn read(
     }
     let facts = Facts::decode(opened.last())?;
     let head = opened.head;
-    let rank = (facts.lead_epoch, facts.generation, head.pack, head.mail);
+    let rank = (
+        head.epoch,
+        facts.lead_epoch,
+        facts.generation,
+        head.pack,
+        head.mail,
+    );
     Ok((head, Authentic { rank, facts }))
 }
 

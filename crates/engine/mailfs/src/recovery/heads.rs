@@ -146,7 +146,8 @@ impl Recovery {
             (Asked::Facts(mail), Ok(Answer::Read(parts))) => {
                 let body = parts.into_iter().next().unwrap_or_default();
                 match self.take_facts(account, mail, &body) {
-                    Ok(()) => return,
+                    Ok(true) => return,
+                    Ok(false) => {}
                     Err(error) => self.report(account, mail.uid, error.to_string()),
                 }
                 self.next_facts(account);
@@ -265,13 +266,13 @@ impl Recovery {
         }
     }
 
-    /// The newest facts of an account are found when a mail is what its subject claims.
+    /// The newest facts of an account are found when a mail of the newest key is what its subject claims.
     fn take_facts(
         &mut self,
         account: AccountId,
         mail: Mail,
         body: &[u8],
-    ) -> Result<(), FormatError> {
+    ) -> Result<bool, FormatError> {
         let body = decoded(body)?;
         let epoch = Head::decode(&body)?.epoch;
         let keys = self.slots.ring.as_ref();
@@ -281,6 +282,12 @@ impl Recovery {
                 what: "epoch of the key",
                 expected: "an epoch of a key in the slots",
             })?;
+        let newest = self
+            .slots
+            .ring
+            .as_ref()
+            .and_then(|(_, ring)| ring.keys().next_back());
+        let is_newest_key = newest == Some(&epoch);
         let (head, found) = read(&body, volume, keys)?;
         let generation = found.facts.generation;
         if let Some(shelf) = self.shelves.get_mut(&account)
@@ -299,7 +306,7 @@ impl Recovery {
                 expected: generation,
                 found: claimed,
             }),
-            _ => Ok(()),
+            _ => Ok(is_newest_key),
         }
     }
 

@@ -172,6 +172,19 @@ fn a_revoked_slot_opens_nothing() {
     assert_eq!(found.unwrap_err(), RecoveryError::Revoked { number: 1 });
 }
 
+/// Who has a revoked key makes mails of its epoch; those of the newest epoch count.
+#[test]
+fn facts_by_a_revoked_key_change_nothing() {
+    let mut all = accounts(1);
+    let new = slot(1, &[1, 2], "new");
+    let account = all.get_mut(&1).unwrap();
+    put_slot(account, &new);
+    put_facts(account, 2, &facts(2, &[&new]), 2);
+    put_facts(account, 1, &facts(1_000, &[]), 1_000);
+    let (found, _) = recover(&mut all, "new");
+    assert_eq!(found.unwrap().facts.generation, 2);
+}
+
 #[test]
 fn forged_altered_and_replayed_mails_are_reported() {
     let mut all = accounts(2);
