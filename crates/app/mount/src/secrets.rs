@@ -1,18 +1,15 @@
 //! Passphrases, key files and passwords.
 
 use std::fs;
-use std::io::{self, BufRead as _, Read as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use vere_accounts::{AccountSettings, Login, Place, password_of};
+use vere_accounts::{AccountSettings, Login, Place, Times, password_of};
 use vere_mailfs::format::slot::SlotSecret;
 use vere_process::failure::Failure;
 use vere_settings::{AccountSecret, VolumeAccount};
 use vere_units::Secret;
 
-/// The longest printed secret, in octets.
-const SECRET_MAX: u64 = 64 << 10;
 /// The longest key file.
 const KEY_FILE_MAX: u64 = 1 << 20;
 /// The folder of all volumes in an account.
@@ -132,88 +129,38 @@ fn read_key(file: &Path) -> Result<Vec<u8>, Failure> {
     Ok(octets)
 }
 
-/// The first line of a program's output.
-fn printed(words: &[String]) -> Result<Secret<String>, Failure> {
-    let (program, arguments) = words
-        .split_first()
-        .ok_or_else(|| Failure::new("expected a program; found none"))?;
-    let wrong = |error: io::Error| Failure::new(format!("{program}: {error}"));
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(wrong)?;
-    let mut line = String::new();
-    if let Some(out) = child.stdout.take() {
-        io::BufReader::new(out.take(SECRET_MAX))
-            .read_line(&mut line)
-            .map_err(wrong)?;
-    }
-    let status = child.wait().map_err(wrong)?;
-    let line = line.trim_end_matches(['\r', '\n']);
-    match status.success() {
-        true if !line.is_empty() => Ok(Secret::new(line.to_owned())),
-        true => Err(Failure::new(format!(
-            "{program}: expected a line with the secret; found none"
-        ))),
-        false => Err(Failure::new(format!("{program}: {status}"))),
-    }
-}
-
 /// Server and login of an account, for a volume with this tag.
 pub(crate) fn account(account: &VolumeAccount, tag: &str) -> Result<AccountSettings, Failure> {
     let place = Place::parse(&account.url, account.clear)
         .ok_or_else(|| Failure::new(format!("{}: expected imaps://USER@HOST/", account.url)))??;
-    let user = place.user.clone();
+    let username = place.user.clone();
     let remote = match &account.secret {
         AccountSecret::PasswordFile(file) => {
             place.with_password(password_of(file)?, account.ca.clone())
         }
         AccountSecret::PasswordCommand(words) => {
-            place.with_password(printed(words)?, account.ca.clone())
+            let words = words.clone();
+            let login = Login::PasswordProgram { username, words };
+            place.with_login(login, account.ca.clone())
         }
         AccountSecret::TokenCommand(words) => {
-            let mut remote = place.with_password(Secret::new(String::new()), account.ca.clone());
-            let token = printed(words)?;
-            remote.login = Login::Token {
-                username: user,
-                token,
-            };
-            remote
+            let words = words.clone();
+            let login = Login::TokenProgram { username, words };
+            place.with_login(login, account.ca.clone())
         }
     };
     Ok(AccountSettings {
         remote,
         folder: vec![FOLDER.to_owned(), tag.to_owned()],
         connections_max: account.connections_max,
+        times: Times::POOL,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Opener, printed};
+    use super::Opener;
     use vere_units::Secret;
-
-    #[test]
-    fn programs_print_secrets() {
-        let words = |words: &[&str]| {
-            words
-                .iter()
-                .map(|word| (*word).to_owned())
-                .collect::<Vec<_>>()
-        };
-        let secret = printed(&words(&["printf", "one\\ntwo\\n"])).unwrap();
-        assert_eq!(secret.expose(), "one");
-        assert!(
-            printed(&words(&["true"]))
-                .unwrap_err()
-                .to_string()
-                .contains("found none")
-        );
-        assert!(printed(&words(&["false"])).is_err());
-        assert!(printed(&words(&["/absent"])).is_err());
-    }
 
     #[test]
     fn openers_go_to_another_process() {

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use vere_accounts::Remote;
+use vere_accounts::{Login, Remote};
 use vere_process::failure::Failure;
+use vere_sasl::client::Credentials;
 use vere_units::Secret;
 
 /// A place.
@@ -24,6 +25,14 @@ pub struct ServerArgs {
     /// Read the password of the IMAP account from the first line of this file; by default, ask at the terminal.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
+    /// Run this program for each connection; the first line of its output is the password of the IMAP account. Words
+    /// are separated by blanks, and no shell takes part: --password-command "pass show mail/bob".
+    #[arg(long, value_name = "COMMAND", conflicts_with = "password_file")]
+    password_command: Option<String>,
+    /// Run this program for each connection; the first line of its output is an access token of OAuth 2.0 (XOAUTH2,
+    /// OAUTHBEARER). Words are separated as for --password-command.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["password_file", "password_command"])]
+    token_command: Option<String>,
     /// Trust the certificates in this PEM file beside the system's certificates.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
@@ -46,8 +55,8 @@ impl Place {
         }
         if let Some(place) = vere_accounts::Place::parse(text, server.clear) {
             let place = place?;
-            let password = password(&place, server)?;
-            return Ok(Self::Imap(place.with_password(password, server.ca.clone())));
+            let login = login(&place, server)?;
+            return Ok(Self::Imap(place.with_login(login, server.ca.clone())));
         }
         let path = Path::new(text);
         if path.join("cur").is_dir() {
@@ -76,6 +85,27 @@ impl Place {
     }
 }
 
+/// The proof of the user: a password, or a program that prints a password or a token.
+fn login(place: &vere_accounts::Place, server: &ServerArgs) -> Result<Login, Failure> {
+    let username = place.user.clone();
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    Ok(match (&server.password_command, &server.token_command) {
+        (Some(text), _) => Login::PasswordProgram {
+            username,
+            words: words(text),
+        },
+        (None, Some(text)) => Login::TokenProgram {
+            username,
+            words: words(text),
+        },
+        (None, None) => Login::Password(Credentials {
+            authzid: None,
+            username,
+            password: password(place, server)?,
+        }),
+    })
+}
+
 /// The password of an account: from the named file, or asked for at the terminal.
 fn password(place: &vere_accounts::Place, server: &ServerArgs) -> Result<Secret<String>, Failure> {
     let Some(path) = &server.password_file else {
@@ -93,7 +123,7 @@ fn password(place: &vere_accounts::Place, server: &ServerArgs) -> Result<Secret<
 
 #[cfg(test)]
 mod tests {
-    use vere_accounts::{Login, Security};
+    use vere_accounts::Security;
 
     use super::*;
 
@@ -119,6 +149,19 @@ mod tests {
         assert_eq!(credentials.username, "bob@example.org");
         assert_eq!(credentials.password.expose(), "se cret");
         assert_eq!(one.security, Security::Implicit);
+        let server = ServerArgs {
+            token_command: Some("print-token  bob".to_owned()),
+            ..ServerArgs::default()
+        };
+        match Place::parse("imaps://bob@mail.example.org", &server) {
+            Ok(Place::Imap(Remote {
+                login: Login::TokenProgram { username, words },
+                ..
+            })) => {
+                assert_eq!((username.as_str(), words.len()), ("bob", 2));
+            }
+            other => panic!("{other:?}"),
+        }
         for wrong in ["imaps://example.org", "/is/not/there"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

@@ -8,21 +8,16 @@ use std::time::Duration;
 
 use tokio::io::ReadBuf;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep};
 use vere_imap::client::Client;
 use vere_process::failure::Failure;
 
 use crate::fault;
 use crate::folder::Folder;
 use crate::link::{Link, Stream};
-use crate::session::{Session, SessionEnd};
+use crate::progress::{Progress, Times};
+use crate::session::{Heard, Session, SessionEnd};
 use crate::work::{Answers, Task};
-
-/// Silence of a server with a command under way, before the account is tried by a further connection.
-pub(crate) const SILENCE: Duration = Duration::from_secs(10);
-
-/// Silence of a server with a command under way, before the connection is given up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Idle time before a NOOP keeps the connection alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(120);
@@ -49,21 +44,42 @@ pub(crate) async fn run(
     number: usize,
     link: Link,
     folder: Folder,
-    mut tasks: UnboundedReceiver<Box<dyn Task>>,
+    times: Times,
+    tasks: UnboundedReceiver<Box<dyn Task>>,
     reports: UnboundedSender<(usize, Report)>,
 ) {
+    let mut pool = Pool {
+        number,
+        tasks,
+        reports,
+    };
+    let mut progress = Progress::new(times);
     let Some((mut stream, client, unread)) = link.into_parts() else {
         return;
     };
     let mut session = Session::new(client, folder);
     let ended = match session.input(&unread) {
-        Ok(()) => drive(number, stream.as_mut(), &mut session, &mut tasks, &reports).await,
+        Ok(()) => drive(&mut pool, stream.as_mut(), &mut session, &mut progress).await,
         Err(end) => Some(of_end(end)),
     };
     if let Some((reason, patience)) = ended {
         // Earlier answers count.
-        let _ = reports.send((number, Report::Answers(session.answers())));
-        let _ = reports.send((number, Report::Ended(reason, patience)));
+        let _ = pool.report(Report::Answers(session.answers()));
+        let _ = pool.report(Report::Ended(reason, patience));
+    }
+}
+
+/// The way from and to the pool.
+struct Pool {
+    number: usize,
+    tasks: UnboundedReceiver<Box<dyn Task>>,
+    reports: UnboundedSender<(usize, Report)>,
+}
+
+impl Pool {
+    /// Whether the pool still wants reports.
+    fn report(&self, report: Report) -> bool {
+        self.reports.send((self.number, report)).is_ok()
     }
 }
 
@@ -77,59 +93,79 @@ fn of_end(end: SessionEnd) -> (String, Option<u64>) {
 
 /// The reason of the end; `None` when the pool wants no more.
 async fn drive(
-    number: usize,
+    pool: &mut Pool,
     stream: &mut dyn Stream,
     session: &mut Session,
-    tasks: &mut UnboundedReceiver<Box<dyn Task>>,
-    reports: &UnboundedSender<(usize, Report)>,
+    progress: &mut Progress,
 ) -> Option<(String, Option<u64>)> {
     let mut buffer = vec![0; READ_MAX].into_boxed_slice();
     let mut unflushed = false;
-    let mut progress = Instant::now();
     let mut silent = false;
     loop {
         let answers = session.answers();
-        if !answers.is_empty() && reports.send((number, Report::Answers(answers))).is_err() {
+        if !answers.is_empty() && !pool.report(Report::Answers(answers)) {
             return None;
         }
-        let deadline = match (session.waits(), silent) {
-            (true, false) => SILENCE,
-            (true, true) => PATIENCE,
+        let waits = session.waits();
+        let pause = match (waits, silent) {
+            (true, false) => progress.until_silent().min(progress.left()),
+            (true, true) => progress.left(),
             (false, _) => KEEP_ALIVE,
         };
+        let begin = Instant::now();
         tokio::select! {
             moved = exchange(stream, session.client(), &mut unflushed, &mut buffer) => {
                 let (written, read) = match moved {
                     Ok(moved) => moved,
                     Err(error) => return Some((error.to_string(), None)),
                 };
-                (progress, silent) = (Instant::now(), false);
+                progress.spent(begin.elapsed());
+                progress.moved(written.saturating_add(read));
+                silent = false;
                 session.client().sent(written);
+                let heard = session.heard();
                 if let Err(end) = session.input(buffer.get(..read).unwrap_or_default()) {
                     return Some(of_end(end));
                 }
+                note(progress, heard, session.heard());
             }
-            task = tasks.recv() => {
-                if !session.waits() {
-                    (progress, silent) = (Instant::now(), false);
+            task = pool.tasks.recv() => {
+                progress.spent(begin.elapsed());
+                if !waits {
+                    progress.restart();
+                    silent = false;
                 }
                 session.begin(task?);
             }
-            () = sleep_until(progress + deadline) => match (session.waits(), silent) {
-                (true, false) => {
-                    silent = true;
-                    let _ = reports.send((number, Report::Silent));
-                }
-                (true, true) => {
-                    let text = format!("no answer within {} seconds", PATIENCE.as_secs());
-                    return Some((text, None));
-                }
-                (false, _) => {
+            () = sleep(pause) => {
+                if !waits {
                     session.keep_alive();
-                    progress = Instant::now();
+                    progress.restart();
+                    continue;
+                }
+                progress.spent(begin.elapsed());
+                if progress.left().is_zero() {
+                    return Some((progress.reason(), None));
+                }
+                if !silent && progress.until_silent().is_zero() {
+                    silent = true;
+                    let _ = pool.report(Report::Silent);
                 }
             }
         }
+        // Octets one by one must not put off the end.
+        if session.waits() && progress.left().is_zero() {
+            return Some((progress.reason(), None));
+        }
+    }
+}
+
+/// Notes responses and ends of commands.
+const fn note(progress: &mut Progress, before: Heard, now: Heard) {
+    if now.ended != before.ended {
+        progress.restart();
+    } else if now.said != before.said {
+        progress.said();
     }
 }
 

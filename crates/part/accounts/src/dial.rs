@@ -1,16 +1,21 @@
 //! Connects to an account and logs in.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
+use tokio::time::timeout;
 use vere_imap::client::{Code, Command, Condition, Status};
 use vere_net::connect::{ConnectOptions, connect};
 use vere_net::tls::{ClientTls, ConnectTlsError, Roots, Verification};
 use vere_process::failure::Failure;
 use vere_process::secret;
-use vere_sasl::client::{Bearer, BearerMechanism, Exchange};
+use vere_sasl::client::{Bearer, BearerMechanism, Credentials, Exchange};
 use vere_sasl::{Mechanism, NonceSource};
+use vere_units::Secret;
 
+use crate::fault;
 use crate::link::{Link, deaf};
+use crate::program;
 use crate::remote::{Login, Remote, Security};
 
 /// Why there is no session with an account.
@@ -24,6 +29,8 @@ pub enum DialError {
     Bye(Status),
     /// The server refuses the login; the answer.
     Refused(Status),
+    /// There is no password or token to log in with.
+    NoSecret(Failure),
 }
 
 impl std::fmt::Display for DialError {
@@ -33,6 +40,7 @@ impl std::fmt::Display for DialError {
             Self::UnknownCa(error) => error.fmt(f),
             Self::Bye(status) => write!(f, "the server does not serve: {}", status.text),
             Self::Refused(status) => write!(f, "login refused: {}", status.text),
+            Self::NoSecret(failure) => write!(f, "no password or token: {failure}"),
         }
     }
 }
@@ -50,17 +58,78 @@ impl From<Failure> for DialError {
 /// # Errors
 /// When the connection fails, or the login would send a password in clear text against the settings.
 pub async fn dial(remote: &Remote) -> Result<Link, DialError> {
+    dial_within(remote, None).await
+}
+
+/// As [`dial`], with the longest time from the first octet to the end of the login.
+pub(crate) async fn dial_within(
+    remote: &Remote,
+    longest: Option<Duration>,
+) -> Result<Link, DialError> {
+    match dial_once(remote, longest).await {
+        // A token may have expired on its way; the next one is fresh.
+        Err(DialError::Refused(status))
+            if matches!(remote.login, Login::TokenProgram { .. })
+                && fault::patience(&status).is_none() =>
+        {
+            dial_once(remote, longest).await
+        }
+        dialled => dialled,
+    }
+}
+
+async fn dial_once(remote: &Remote, longest: Option<Duration>) -> Result<Link, DialError> {
+    // A program has a time limit of its own, and no connection waits for the program.
+    let proof = Proof::of(&remote.login).await?;
+    let opened = open(remote, &proof);
+    let Some(longest) = longest else {
+        return opened.await;
+    };
+    timeout(longest, opened).await.unwrap_or_else(|_| {
+        let text = format!("no login within {} seconds", longest.as_secs());
+        Err(Failure::new(text).into())
+    })
+}
+
+async fn open(remote: &Remote, proof: &Proof) -> Result<Link, DialError> {
     let (mut link, greeting) = reach(remote).await?;
     // A server that sends PREAUTH (a started subprocess, say) has authenticated the user already.
     let told = match greeting.condition {
         Condition::PreAuth => false,
-        _ => login(&mut link, remote).await?,
+        _ => login(&mut link, remote, proof).await?,
     };
     // A server may announce more capabilities after the login.
     if !told {
         link.run(&Command::Capability, &mut deaf).await?;
     }
     Ok(link)
+}
+
+/// The proof of the user, for a single login.
+enum Proof {
+    Password(Credentials),
+    Token(String, Secret<String>),
+}
+
+impl Proof {
+    async fn of(login: &Login) -> Result<Self, DialError> {
+        let printed = async |words: &Vec<String>| {
+            let printed = program::printed(words.clone()).await;
+            printed.map_err(DialError::NoSecret)
+        };
+        Ok(match login {
+            Login::Password(credentials) => Self::Password(credentials.clone()),
+            Login::Token { username, token } => Self::Token(username.clone(), token.clone()),
+            Login::PasswordProgram { username, words } => Self::Password(Credentials {
+                authzid: None,
+                username: username.clone(),
+                password: printed(words).await?,
+            }),
+            Login::TokenProgram { username, words } => {
+                Self::Token(username.clone(), printed(words).await?)
+            }
+        })
+    }
 }
 
 /// Connects, up to the greeting or the end of STARTTLS: the proof of a reachable account.
@@ -117,12 +186,12 @@ fn secured(error: ConnectTlsError) -> DialError {
 }
 
 /// Logs in, and returns whether the success came with capabilities.
-async fn login(link: &mut Link, remote: &Remote) -> Result<bool, DialError> {
+async fn login(link: &mut Link, remote: &Remote, proof: &Proof) -> Result<bool, DialError> {
     if !link.machine().knows_capabilities() {
         link.run(&Command::Capability, &mut deaf).await?;
     }
-    let token = match &remote.login {
-        Login::Password(credentials) => {
+    let token = match proof {
+        Proof::Password(credentials) => {
             let offered = [Mechanism::ScramSha256, Mechanism::Plain]
                 .into_iter()
                 .find(|mechanism| link.can(&format!("AUTH={}", mechanism.name())));
@@ -137,7 +206,7 @@ async fn login(link: &mut Link, remote: &Remote) -> Result<bool, DialError> {
                 None => link.send(&Command::Login(credentials.clone())),
             }
         }
-        Login::Token { username, token } => {
+        Proof::Token(username, token) => {
             let bearer = Bearer {
                 username: username.clone(),
                 token: token.clone(),

@@ -1,9 +1,12 @@
 //! The way into an account for a pool: login, and the namespace of the account's own mailboxes.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
 use vere_imap::client::{Command, Event, Namespace, Response};
 use vere_process::failure::Failure;
 
-use crate::dial::{DialError, dial};
+use crate::dial::{DialError, dial_within};
 use crate::link::Link;
 use crate::remote::Remote;
 
@@ -11,11 +14,14 @@ use crate::remote::Remote;
 pub(crate) async fn enter(
     remote: &Remote,
     known: Option<Namespace>,
+    longest: Duration,
 ) -> Result<(Link, Namespace), DialError> {
-    let mut link = dial(remote).await?;
+    let mut link = dial_within(remote, Some(longest)).await?;
     let namespace = match known {
         Some(namespace) => namespace,
-        None => namespace(&mut link).await?,
+        None => timeout(longest, namespace(&mut link))
+            .await
+            .map_err(Failure::from)??,
     };
     Ok((link, namespace))
 }

@@ -18,6 +18,8 @@ mod folder;
 mod link;
 mod pace;
 mod pool;
+mod program;
+mod progress;
 mod remote;
 mod session;
 mod settings;
@@ -42,6 +44,7 @@ use pool::{Out, Shared};
 
 pub use dial::{DialError, dial};
 pub use link::{Hear, Link, Stream, deaf};
+pub use progress::Times;
 pub use remote::{Login, Place, Remote, Security, password_of};
 pub use settings::{AccountSettings, CONNECTIONS_DEFAULT};
 pub use state::AccountState;

@@ -2,17 +2,15 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::time::Duration;
-
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::{Instant, timeout};
 use vere_imap::client::{
     AppendTo, Client, ClientLimits, Command, Condition, Event, Response, Status, Token,
 };
 use vere_process::failure::Failure;
 use vere_process::wire::Connection;
 
-/// Longest silence of a server with a command under way.
-const PATIENCE: Duration = Duration::from_secs(300);
+use crate::progress::{Progress, Times};
 
 /// Octets of a message in the send buffer.
 const UNSENT_MAX: usize = 256 * 1024;
@@ -34,6 +32,9 @@ pub struct Link {
     unread: std::ops::Range<usize>,
     greeting: Option<Status>,
     done: HashMap<Token, Status>,
+    progress: Progress,
+    /// Whether the server owes something.
+    waits: bool,
 }
 
 impl std::fmt::Debug for Link {
@@ -64,7 +65,14 @@ impl Link {
             unread: 0..0,
             greeting: None,
             done: HashMap::new(),
+            progress: Progress::new(Times::LINK),
+            waits: false,
         }
+    }
+
+    /// Sets how long the server may take; 5 minutes without progress, unless set.
+    pub const fn patience(&mut self, times: Times) {
+        self.progress = Progress::new(times);
     }
 
     /// The stream, the machine, and the received octets without a parse.
@@ -208,15 +216,19 @@ impl Link {
     async fn flush(&mut self) -> Result<(), Failure> {
         let stream = self.stream.as_mut();
         let stream = stream.ok_or_else(closed)?;
+        if !std::mem::replace(&mut self.waits, true) {
+            self.progress.restart();
+        }
         while !self.client.output().is_empty() {
             let write = stream.write(self.client.output());
-            let octets = tokio::time::timeout(PATIENCE, write).await??;
+            let octets = in_time(&mut self.progress, write).await?;
             if octets == 0 {
                 return Err(Failure::from(io::Error::from(io::ErrorKind::WriteZero)));
             }
+            self.progress.moved(octets);
             self.client.sent(octets);
         }
-        Ok(tokio::time::timeout(PATIENCE, stream.flush()).await??)
+        in_time(&mut self.progress, stream.flush()).await
     }
 
     /// Sends the allowed octets, and processes the received octets.
@@ -225,10 +237,12 @@ impl Link {
         if self.unread.is_empty() {
             let stream = self.stream.as_mut();
             let stream = stream.ok_or_else(closed)?;
-            let octets = tokio::time::timeout(PATIENCE, stream.read(&mut self.buffer)).await??;
+            let read = stream.read(&mut self.buffer);
+            let octets = in_time(&mut self.progress, read).await?;
             if octets == 0 {
                 return Err(Failure::new("the server closed the connection"));
             }
+            self.progress.moved(octets);
             self.unread = 0..octets;
         }
         while !self.unread.is_empty() {
@@ -239,10 +253,13 @@ impl Link {
                 None => {}
                 Some(Event::Greeting(status)) => {
                     self.greeting = Some(status);
+                    self.waits = false;
                     return Ok(());
                 }
                 Some(Event::Done(token, status)) => {
                     self.done.insert(token, status);
+                    self.progress.restart();
+                    self.waits = self.client.under_way() > 0;
                     return Ok(());
                 }
                 Some(Event::Said(Response::Status(status)))
@@ -250,10 +267,29 @@ impl Link {
                 {
                     return Err(Failure::new(format!("the server ended: {}", status.text)));
                 }
-                Some(event) => hear(event)?,
+                Some(event) => {
+                    if matches!(event, Event::Said(_)) {
+                        self.progress.said();
+                    }
+                    hear(event)?;
+                }
             }
         }
         Ok(())
+    }
+}
+
+/// Waits for the stream, as long as the server is not given up.
+async fn in_time<T>(
+    progress: &mut Progress,
+    of: impl Future<Output = io::Result<T>>,
+) -> Result<T, Failure> {
+    let begin = Instant::now();
+    let done = timeout(progress.left(), of).await;
+    progress.spent(begin.elapsed());
+    match done {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(Failure::new(progress.reason())),
     }
 }
 

@@ -50,6 +50,20 @@ pub enum Login {
         /// The token.
         token: Secret<String>,
     },
+    /// A program that prints a password, run for each connection.
+    PasswordProgram {
+        /// The user.
+        username: String,
+        /// The program and its arguments.
+        words: Vec<String>,
+    },
+    /// A program that prints an access token of OAuth 2.0, run for each connection: tokens expire.
+    TokenProgram {
+        /// The user.
+        username: String,
+        /// The program and its arguments.
+        words: Vec<String>,
+    },
 }
 
 impl Login {
@@ -58,7 +72,9 @@ impl Login {
     pub fn username(&self) -> &str {
         match self {
             Self::Password(credentials) => &credentials.username,
-            Self::Token { username, .. } => username,
+            Self::Token { username, .. }
+            | Self::PasswordProgram { username, .. }
+            | Self::TokenProgram { username, .. } => username,
         }
     }
 }
@@ -118,16 +134,23 @@ impl Place {
     /// The account at the place.
     #[must_use]
     pub fn with_password(self, password: Secret<String>, ca: Option<PathBuf>) -> Remote {
+        let login = Login::Password(Credentials {
+            authzid: None,
+            username: self.user.clone(),
+            password,
+        });
+        self.with_login(login, ca)
+    }
+
+    /// The account at the place, with a login for the user of the place.
+    #[must_use]
+    pub fn with_login(self, login: Login, ca: Option<PathBuf>) -> Remote {
         Remote {
             host: self.host,
             port: self.port,
             security: self.security,
             ca,
-            login: Login::Password(Credentials {
-                authzid: None,
-                username: self.user,
-                password,
-            }),
+            login,
         }
     }
 }

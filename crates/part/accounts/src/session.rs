@@ -31,10 +31,20 @@ pub(crate) enum SessionEnd {
     Bye(Status),
 }
 
+/// Counts of what the server has completed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Heard {
+    /// Whole responses.
+    pub(crate) said: u64,
+    /// Ends of commands.
+    pub(crate) ended: u64,
+}
+
 /// The requests of a connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     wire: Wire,
+    heard: Heard,
     tasks: BTreeMap<u64, Box<dyn Task>>,
     last: u64,
     /// Tasks behind a task with a hold on a different mailbox.
@@ -50,6 +60,7 @@ impl Session {
     pub(crate) fn new(client: Client, folder: Folder) -> Self {
         Self {
             wire: Wire::new(client, folder),
+            heard: Heard::default(),
             tasks: BTreeMap::new(),
             last: 0,
             behind: VecDeque::new(),
@@ -66,6 +77,11 @@ impl Session {
     /// Whether the server owes answers.
     pub(crate) fn waits(&self) -> bool {
         self.wire.client.under_way() > 0
+    }
+
+    /// What the server has completed so far.
+    pub(crate) const fn heard(&self) -> Heard {
+        self.heard
     }
 
     /// Keeps the connection alive.
@@ -173,6 +189,7 @@ impl Session {
     }
 
     fn said(&mut self, response: Response) -> Result<(), SessionEnd> {
+        self.heard.said = self.heard.said.wrapping_add(1);
         let literals = std::mem::take(&mut self.literals);
         match response {
             Response::Status(status) if status.condition == Condition::Bye => {
@@ -252,6 +269,7 @@ impl Session {
     }
 
     fn done(&mut self, token: Token, status: &Status) {
+        self.heard.ended = self.heard.ended.wrapping_add(1);
         self.literals.clear();
         match self.wire.ended(token, status) {
             None | Some(Owner::Nobody) => {}

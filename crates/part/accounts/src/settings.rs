@@ -1,5 +1,6 @@
 //! The settings of an account of a volume.
 
+use crate::progress::Times;
 use crate::remote::Remote;
 
 /// The default of [`AccountSettings::connections_max`].
@@ -14,4 +15,6 @@ pub struct AccountSettings {
     pub folder: Vec<String>,
     /// Connections at the same time, from 1 on.
     pub connections_max: usize,
+    /// How long the server may take.
+    pub times: Times,
 }

@@ -9,6 +9,7 @@ use crate::asked::{Asked, cost};
 use crate::connection::{self, Report};
 use crate::folder::Folder;
 use crate::link::Link;
+use crate::progress::Times;
 use crate::task::{self, Append};
 use crate::watch;
 use crate::work::Task;
@@ -186,6 +187,7 @@ impl Slots {
         number: usize,
         link: Link,
         folder: Folder,
+        times: Times,
         reports: UnboundedSender<(usize, Report)>,
     ) {
         let Some(slot) = self.slots.get_mut(&number) else {
@@ -201,7 +203,7 @@ impl Slots {
             }
             _ => {
                 let (send, tasks) = unbounded_channel();
-                tokio::spawn(connection::run(number, link, folder, tasks, reports));
+                tokio::spawn(connection::run(number, link, folder, times, tasks, reports));
                 State::Open(send)
             }
         };

@@ -8,12 +8,16 @@ use vere_imap::client::{Command, Event, Response, Token};
 use vere_ports::mail_accounts::{Answer, RequestId};
 use vere_process::failure::Failure;
 
-use crate::connection::{PATIENCE, Report};
+use crate::connection::Report;
 use crate::folder::Folder;
 use crate::link::{Link, deaf};
+use crate::progress::Times;
 
 /// IDLE is begun anew before servers and routers forget the connection.
 const RENEW: Duration = Duration::from_secs(4 * 60);
+
+/// Time for the end of a command.
+const PATIENCE: Duration = Times::POOL.patience;
 
 /// Pause between two NOOPs.
 pub(crate) const POLL: Duration = Duration::from_secs(30);

@@ -40,9 +40,9 @@ sections! {
         fixed password_file: Path, Nothing("`password_command` or `token_command`"),
             "A file whose first line is the password.";
         fixed password_command: Command, Nothing("`password_file` or `token_command`"),
-            "A program that prints the password. No shell takes part.";
+            "A program that prints the password, run for each connection, for 30 seconds at most. No shell takes part; the first line of the output counts.";
         fixed token_command: Command, Nothing("`password_file` or `password_command`"),
-            "A program that prints an access token of OAuth 2.0 (XOAUTH2, OAUTHBEARER).";
+            "A program that prints an access token of OAuth 2.0 (XOAUTH2, OAUTHBEARER), run for each connection, since tokens expire, and once more when the server refuses the token. Otherwise as `password_command`.";
         fixed ca: Path, Nothing("the system's certificates only"),
             "A file with further certificates to trust.";
         fixed tls: Choice(&["required", "off"]), Is("\"required\""),

@@ -13,7 +13,7 @@ use vere_ports::mail_accounts::{Answer, Fault, Request, RequestId, Urgency};
 use vere_process::failure::Failure;
 
 use crate::asked::{Asked, answer_octets, changes_nothing, cost, is_alone, octets};
-use crate::connection::{Report, SILENCE};
+use crate::connection::Report;
 use crate::dial::{DialError, reach};
 use crate::entry::enter;
 use crate::fault;
@@ -270,11 +270,7 @@ impl Pool {
         let known = self.namespace.clone();
         let tell = self.tell.clone();
         tokio::spawn(async move {
-            let dialled = timeout(DIAL_MAX, enter(&remote, known)).await;
-            let dialled = dialled.unwrap_or_else(|_| {
-                let text = format!("no login within {} seconds", DIAL_MAX.as_secs());
-                Err(Failure::new(text).into())
-            });
+            let dialled = enter(&remote, known, DIAL_MAX).await;
             let _ = tell.send(Told::Dialled(number, Box::new(dialled)));
         });
     }
@@ -294,7 +290,8 @@ impl Pool {
             .and_then(|value| value.parse().ok());
         self.tells_uids = link.can("UIDPLUS") || link.can("IMAP4REV2");
         let reports = self.reports.clone();
-        self.slots.opened(number, link, folder, reports);
+        let times = self.settings.times;
+        self.slots.opened(number, link, folder, times, reports);
     }
 
     /// Notes a failure of the account.
@@ -403,11 +400,12 @@ impl Pool {
         }
         let remote = self.settings.remote.clone();
         let tell = self.tell.clone();
+        let silence = self.settings.times.silence;
         tokio::spawn(async move {
-            let probed = match timeout(SILENCE, reach(&remote)).await {
+            let probed = match timeout(silence, reach(&remote)).await {
                 Ok(reached) => reached.map(|_| ()),
                 Err(_) => {
-                    let text = format!("no answer within {} seconds", SILENCE.as_secs());
+                    let text = format!("no answer within {silence:?}");
                     Err(Failure::new(text).into())
                 }
             };

@@ -5,5 +5,7 @@
 mod harness;
 mod liar;
 mod requests;
+mod slow;
+mod tokens;
 mod trouble;
 mod way;
