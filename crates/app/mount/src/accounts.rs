@@ -6,7 +6,7 @@ use std::thread;
 
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
-use vere_accounts::{AccountSettings, Accounts};
+use vere_accounts::{AccountSettings, Accounts, States};
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 
 /// A request on its way to the thread. The engine bounds the number under way.
@@ -25,12 +25,18 @@ type Member = (AccountId, AccountSettings);
 pub(crate) struct Asks {
     asks: UnboundedSender<Ask>,
     joins: UnboundedSender<Member>,
+    states: States,
 }
 
 impl Asks {
     /// Passes a request on.
     pub(crate) fn send(&self, ask: Ask) -> Result<(), SendError<Ask>> {
         self.asks.send(ask)
+    }
+
+    /// The states of all accounts.
+    pub(crate) const fn states(&self) -> &States {
+        &self.states
     }
 
     /// Connects a further account. Later requests reach the account. Returns whether the thread lives.
@@ -49,27 +55,40 @@ pub(crate) fn start(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let work = serve(accounts, asked, joined, Arc::new(answered));
+    let states = States::default();
+    let work = serve(
+        accounts,
+        (asked, joined),
+        Arc::new(answered),
+        states.clone(),
+    );
     thread::Builder::new()
         .name("fs-accounts".into())
         .spawn(move || runtime.block_on(work))?;
-    Ok(Asks { asks, joins })
+    Ok(Asks {
+        asks,
+        joins,
+        states,
+    })
 }
 
 async fn serve(
     accounts: Vec<Member>,
-    mut asked: UnboundedReceiver<Ask>,
-    mut joined: UnboundedReceiver<Member>,
+    (mut asked, mut joined): (UnboundedReceiver<Ask>, UnboundedReceiver<Member>),
     answered: Arc<impl Fn(RequestId, Result<Answer, Fault>) -> bool + Send + Sync + 'static>,
+    states: States,
 ) {
     let (ended, mut has_ended) = channel(1);
     let mut pools = vec![begin(accounts, Arc::clone(&answered), ended.clone())];
+    pools.iter().for_each(|pool| states.add(pool));
     loop {
         tokio::select! {
             // A joined account is connected before the first request.
             biased;
             Some(member) = joined.recv() => {
-                pools.push(begin(vec![member], Arc::clone(&answered), ended.clone()));
+                let pool = begin(vec![member], Arc::clone(&answered), ended.clone());
+                states.add(&pool);
+                pools.push(pool);
             }
             next = asked.recv() => {
                 let Some(Ask(id, account, urgency, request)) = next else { return };

@@ -86,6 +86,14 @@ pub(crate) fn state(volume: VolumeId) -> Result<PathBuf, Failure> {
     Ok(folder.join("vere/fs").join(volume.to_string()))
 }
 
+/// The file with the octets of the day of an account. Not within the state: who removes the state has no new day.
+pub(crate) fn budget(tag: &str, account: u16) -> Result<PathBuf, Failure> {
+    let folder = xdg("XDG_STATE_HOME", ".local/state")?;
+    Ok(folder
+        .join("vere/fs/budgets")
+        .join(format!("{tag}-{account}")))
+}
+
 /// The folder of the journal within the state.
 pub(crate) fn journal(state: &Path) -> PathBuf {
     state.join("journal")

@@ -26,6 +26,7 @@ use crate::groups;
 use crate::host::{Clock, Event, Host};
 use crate::links::Links;
 use crate::probe::{self, Found, Of};
+use crate::provider;
 use crate::secrets::Opener;
 use crate::serve::{start_accounts, tag};
 use crate::volume::{self, Live};
@@ -111,7 +112,14 @@ fn try_accounts(described: &Described, new: &New) -> Result<Vec<Found>, Failure>
     bar.tick();
     let tag = tag(&new.slot);
     let found = probe::run(described, &new.of(&tag, Clock::start()), &mut |found| {
-        bar.suspend(|| eprintln!("{}", found.shown()));
+        let mut accounts = described.accounts.iter();
+        let account = accounts.find(|account| account.number == found.number);
+        bar.suspend(|| {
+            eprintln!("{}", found.shown());
+            if let Some(terms) = account.and_then(provider::shown) {
+                eprintln!("{terms}");
+            }
+        });
         bar.inc(1);
     })?;
     bar.finish_and_clear();

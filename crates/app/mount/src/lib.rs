@@ -5,6 +5,7 @@
 
 mod accounts;
 mod args;
+mod budgets;
 mod change;
 mod commands;
 mod control;
@@ -24,6 +25,7 @@ mod news;
 mod open;
 mod passwd;
 mod probe;
+mod provider;
 mod rebuild;
 mod rollback;
 mod runs;

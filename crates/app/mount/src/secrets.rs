@@ -4,11 +4,14 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use vere_accounts::{AccountSettings, Login, Place, Times, password_of};
+use vere_accounts::{AccountSettings, BudgetSettings, Login, Place, Times, password_of};
 use vere_mailfs::format::slot::SlotSecret;
 use vere_process::failure::Failure;
 use vere_settings::{AccountSecret, VolumeAccount};
 use vere_units::Secret;
+
+use crate::folders;
+use crate::provider;
 
 /// The longest key file.
 const KEY_FILE_MAX: u64 = 1 << 20;
@@ -133,6 +136,7 @@ fn read_key(file: &Path) -> Result<Vec<u8>, Failure> {
 pub(crate) fn account(account: &VolumeAccount, tag: &str) -> Result<AccountSettings, Failure> {
     let place = Place::parse(&account.url, account.clear)
         .ok_or_else(|| Failure::new(format!("{}: expected imaps://USER@HOST/", account.url)))??;
+    let terms = provider::terms(account, &place.host);
     let username = place.user.clone();
     let remote = match &account.secret {
         AccountSecret::PasswordFile(file) => {
@@ -152,7 +156,12 @@ pub(crate) fn account(account: &VolumeAccount, tag: &str) -> Result<AccountSetti
     Ok(AccountSettings {
         remote,
         folder: vec![FOLDER.to_owned(), tag.to_owned()],
-        connections_max: account.connections_max,
+        connections_max: terms.connections_max,
+        budget: BudgetSettings {
+            upload: terms.upload_per_day,
+            download: terms.download_per_day,
+            file: folders::budget(tag, account.number).ok(),
+        },
         times: Times::POOL,
     })
 }

@@ -15,6 +15,7 @@ use vere_mailfs::volume::{CheckTerms, CollectTerms};
 use vere_process::failure::Failure;
 use vere_settings::Volume as Described;
 
+use crate::budgets;
 use crate::change::Keeper;
 use crate::control::{Request, Server};
 use crate::folders::{self, Description};
@@ -200,7 +201,11 @@ fn handler(mount: Arc<OnceLock<Mount>>, keeper: Keeper) -> crate::control::Handl
     let syncs = Arc::new(AtomicUsize::new(0));
     Arc::new(move |request| match request {
         Request::Mode { strong } => mode(&events, strong),
-        Request::Status => status(&events, mount.get().map(Mount::point)),
+        Request::Status => {
+            let mut status = status(&events, mount.get().map(Mount::point))?;
+            budgets::add(&mut status, keeper.asks.states());
+            Ok(status)
+        }
         Request::Sync => {
             let _place = Place::take(&syncs)
                 .ok_or("expected fewer commands that wait for the servers; found 8")?;

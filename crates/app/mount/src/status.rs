@@ -8,6 +8,8 @@ use vere_mailfs::format::Encoding;
 use vere_mailfs::volume::{AccountStatus, GroupStatus, Status};
 use vere_settings::Volume as Described;
 
+use crate::budgets;
+
 /// The word of a mode.
 pub(crate) const fn mode_word(strong: bool) -> &'static str {
     if strong { "strong" } else { "weak" }
@@ -73,6 +75,8 @@ fn account_json(account: &AccountStatus) -> Value {
         "used_octets": account.quota.map(|(used, _)| used),
         "limit_octets": account.quota.map(|(_, limit)| limit),
         "encoding": encoding_word(account.encoding),
+        "scarce": account.scarce.as_ref().map(|(reason, _)| reason),
+        "scarce_for_s": account.scarce.as_ref().map(|(_, left)| left.as_secs()),
     })
 }
 
@@ -91,6 +95,9 @@ pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
     line("fingerprint", word("fingerprint"));
     line("writer", number("writer").to_string());
     line("waiting", waiting(status));
+    if let Some(waiting) = budgets::waiting(status) {
+        line("budget", waiting);
+    }
     line("journal", octets(number("journal_octets")));
     line("content in memory", octets(number("cache_octets")));
     line("rows in memory", rows(&status["rows"]));
@@ -152,6 +159,7 @@ fn account_line(account: &Value, described: Option<&Described>) -> String {
         }
     }
     parts.push(room(account));
+    parts.extend(budgets::shown(account));
     parts.push(format!(
         "{} requests under way",
         account["requests"].as_u64().unwrap_or(0)
@@ -217,7 +225,7 @@ pub(crate) fn octets(octets: u64) -> String {
 }
 
 /// Seconds for people.
-fn time(seconds: u64) -> String {
+pub(crate) fn time(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds / 60),
@@ -244,6 +252,7 @@ mod tests {
             next_attempt: Duration::ZERO,
             quota: Some((5 << 20, 1 << 30)),
             encoding: Encoding::EightBit,
+            scarce: None,
         };
         Status {
             generation: 7,

@@ -175,6 +175,9 @@ pub enum Fault {
     /// The account wants fewer requests; not before so many milliseconds.
     #[error("the account asks for patience: {0}")]
     Throttled(String, u64),
+    /// The budget of octets a day leaves no room for a request of this urgency; so many milliseconds until room.
+    #[error("{0}")]
+    Scarce(String, Urgency, u64),
     /// The account refuses for a reason that no code names.
     #[error("the account refuses: {0}")]
     Refused(String),

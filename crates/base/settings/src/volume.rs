@@ -46,8 +46,12 @@ pub struct VolumeAccount {
     pub ca: Option<PathBuf>,
     /// Whether `imap://` goes without TLS.
     pub clear: bool,
-    /// Connections at the same time.
-    pub connections_max: usize,
+    /// Connections at the same time; the provider's default where absent.
+    pub connections_max: Option<usize>,
+    /// Octets to the account in 24 hours; the provider's default where absent.
+    pub upload_per_day: Option<ByteSize>,
+    /// Octets from the account in 24 hours; the provider's default where absent.
+    pub download_per_day: Option<ByteSize>,
     /// Whether mails are in base64.
     pub base64: bool,
     /// The group of accounts with equal data.

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use vere_ports::mail_accounts::{Answer, Fault, Request, RequestId, Urgency};
 
 /// The weight of a read of a whole body, in octets.
-const WHOLE_OCTETS: usize = 1 << 20;
+pub(crate) const WHOLE_OCTETS: usize = 1 << 20;
 
 /// The weight of any further request: a window admits 1,024.
 const OTHER_OCTETS: usize = 4_096;

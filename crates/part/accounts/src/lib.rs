@@ -7,9 +7,13 @@
 //! A sent request whose connection ended is answered [`Fault::Unreachable`] and may have been carried
 //! out; only requests without a change are sent once more.
 //!
-//! Not covered: COMPRESS (sealed octets do not shrink), SASL-IR of LOGIN, budgets of octets per day.
+//! An account may have budgets of octets a day. A request without room is answered at once by [`Fault::Scarce`] with
+//! the time until room; the more urgent a request, the more of the budget is open to the request.
+//!
+//! Not covered: SASL-IR of LOGIN.
 
 mod asked;
+mod budget;
 mod connection;
 mod dial;
 mod entry;
@@ -18,6 +22,7 @@ mod folder;
 mod link;
 mod pace;
 mod pool;
+mod profile;
 mod program;
 mod progress;
 mod remote;
@@ -25,8 +30,10 @@ mod session;
 mod settings;
 mod slots;
 mod state;
+mod steady;
 mod task;
 mod watch;
+mod window;
 mod wire;
 mod work;
 
@@ -42,8 +49,10 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Ur
 use asked::{Asked, answer_octets, octets};
 use pool::{Out, Shared};
 
+pub use budget::{BudgetSettings, BudgetState};
 pub use dial::{DialError, dial};
 pub use link::{Hear, Link, Stream, deaf};
+pub use profile::Profile;
 pub use progress::Times;
 pub use remote::{Login, Place, Remote, Security, password_of};
 pub use settings::{AccountSettings, CONNECTIONS_DEFAULT};
@@ -60,6 +69,26 @@ const WAITING_PAUSE: u64 = 100;
 pub struct Accounts {
     accounts: HashMap<AccountId, (UnboundedSender<Asked>, Arc<Shared>)>,
     out: Out,
+}
+
+/// The states of accounts at work, for other threads.
+#[derive(Debug, Clone, Default)]
+pub struct States(Arc<Mutex<HashMap<AccountId, Arc<Shared>>>>);
+
+impl States {
+    /// The state of an account.
+    #[must_use]
+    pub fn of(&self, account: AccountId) -> Option<AccountState> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&account).map(|shared| shared.state())
+    }
+
+    /// Takes further accounts.
+    pub fn add(&self, accounts: &Accounts) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = accounts.accounts.iter();
+        all.extend(shared.map(|(id, (_, shared))| (*id, Arc::clone(shared))));
+    }
 }
 
 /// The answers of all accounts.
@@ -158,8 +187,7 @@ impl Accounts {
     #[must_use]
     pub fn state(&self, account: AccountId) -> Option<(AccountState, usize)> {
         let (_, shared) = self.accounts.get(&account)?;
-        let state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Some((state.clone(), shared.waiting.load(Ordering::Relaxed)))
+        Some((shared.state(), shared.waiting.load(Ordering::Relaxed)))
     }
 
     fn refuse(&self, id: RequestId, fault: Fault) {

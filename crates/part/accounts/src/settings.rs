@@ -1,5 +1,6 @@
 //! The settings of an account of a volume.
 
+use crate::budget::BudgetSettings;
 use crate::progress::Times;
 use crate::remote::Remote;
 
@@ -15,6 +16,8 @@ pub struct AccountSettings {
     pub folder: Vec<String>,
     /// Connections at the same time, from 1 on.
     pub connections_max: usize,
+    /// Octets a day.
+    pub budget: BudgetSettings,
     /// How long the server may take.
     pub times: Times,
 }

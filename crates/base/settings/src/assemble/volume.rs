@@ -71,7 +71,9 @@ impl Assembly {
                 .unwrap_or_else(|| AccountSecret::TokenCommand(self.need(&key("token_command")))),
             ca: self.maybe_path(&key("ca")),
             clear: self.choice(&key("tls"), |text| Some(text == "off")),
-            connections_max: usize::from(self.need::<u16>(&key("connections_max"))),
+            connections_max: self.maybe::<u16>(&key("connections_max")).map(usize::from),
+            upload_per_day: self.maybe(&key("upload_per_day")),
+            download_per_day: self.maybe(&key("download_per_day")),
             base64: self.choice(&key("encoding"), |text| Some(text == "base64")),
             group: self.maybe(&key("group")).unwrap_or(number),
         }

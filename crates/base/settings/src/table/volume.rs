@@ -47,8 +47,12 @@ sections! {
             "A file with further certificates to trust.";
         fixed tls: Choice(&["required", "off"]), Is("\"required\""),
             "With `off`, the whole connection of an `imap://` account is readable on the way, the password too: for servers on this machine.";
-        fixed connections_max: Integer(1, 64), Is("4"),
+        fixed connections_max: Integer(1, 64), Nothing("what is known of the provider; 4 elsewhere"),
             "Connections to the account at the same time.";
+        fixed upload_per_day: Size(16 * MIB, 1_024 * TIB), Nothing("what is known of the provider; no limit elsewhere"),
+            "The most bytes to the account in any 24 hours. Less urgent work stops earlier: copies and garbage at a half, data in the background at seven eighths, so that `fsync` and changes of names still go. Data that wait stay in the journal, and `vere fs status` prints the time until there is space. Providers with limits lock accounts that exceed them.";
+        fixed download_per_day: Size(16 * MIB, 1_024 * TIB), Nothing("what is known of the provider; no limit elsewhere"),
+            "The most bytes from the account in any 24 hours. A read without space uses another account of the group, or fails with EIO.";
         fixed encoding: Choice(&["8bit", "base64"]), Is("\"8bit\""),
             "The form of mails: `8bit` costs 1.5 % and needs a server that keeps every octet and long lines; `base64` costs 37 % and suits every server.";
         fixed group: Integer(1, 65_535), Nothing("a group of its own, with the account's number"),

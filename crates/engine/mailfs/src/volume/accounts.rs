@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use vere_ports::files::Statistics;
-use vere_ports::mail_accounts::Fault;
+use vere_ports::mail_accounts::{Fault, Urgency};
 use vere_units::Timestamp;
 
+use super::scarcity::Scarcity;
 use crate::format::{Encoding, MailCopy, PackNumber};
 
 /// The mailbox of commits.
@@ -74,6 +75,8 @@ struct Account {
     encoding: Encoding,
     /// Present while the account fails.
     failing: Option<Failing>,
+    /// What the budget of the day leaves no octets for.
+    scarcity: Scarcity,
     /// Requests under way.
     asked: u32,
     /// Used octets and the limit, where told.
@@ -83,10 +86,11 @@ struct Account {
 }
 
 impl Account {
-    const fn new(terms: &AccountTerms) -> Self {
+    fn new(terms: &AccountTerms) -> Self {
         Self {
             encoding: terms.encoding,
             failing: None,
+            scarcity: Scarcity::default(),
             asked: 0,
             quota: None,
             taken: 0,
@@ -126,6 +130,8 @@ pub struct AccountStatus {
     pub quota: Option<(u64, u64)>,
     /// How octets are written in mails.
     pub encoding: Encoding,
+    /// Why some requests wait for the budget of the day, and for how long.
+    pub scarce: Option<(String, Duration)>,
 }
 
 impl Accounts {
@@ -203,10 +209,11 @@ impl Accounts {
     }
 
     /// The group for the next pack: the shortest queue among those with a member that does not rest, each in turn.
-    pub(crate) fn best_group(&mut self) -> u16 {
+    pub(crate) fn best_group(&mut self, urgency: Urgency) -> u16 {
         let last = self.last;
         let best = self.groups.iter().min_by_key(|(number, group)| {
-            let rests = group.members.iter().all(|member| self.is_resting(*member));
+            let mut members = group.members.iter();
+            let rests = !members.any(|member| self.may(*member, urgency));
             (
                 rests,
                 group.octets,
@@ -225,18 +232,23 @@ impl Accounts {
     }
 
     /// Whether a pack of this group can be sent to another one while every member rests.
-    pub(crate) fn has_better_group(&self, than: u16) -> bool {
+    pub(crate) fn has_better_group(&self, than: u16, urgency: Urgency) -> bool {
         let others = self.groups.iter().filter(|(number, _)| **number != than);
         others
             .flat_map(|(_, group)| &group.members)
-            .any(|member| self.may_try(*member))
+            .any(|member| self.may(*member, urgency))
     }
 
     /// The member for the next copy: the least busy one that does not rest.
-    pub(crate) fn best_member(&self, group: u16, has: &[MailCopy]) -> Option<u16> {
+    pub(crate) fn best_member(
+        &self,
+        group: u16,
+        has: &[MailCopy],
+        urgency: Urgency,
+    ) -> Option<u16> {
         let members = self.groups.get(&group)?.members.iter().copied();
         members
-            .filter(|member| !self.is_resting(*member))
+            .filter(|member| self.may(*member, urgency))
             .filter(|member| has.iter().all(|copy| copy.account != *member))
             .min_by_key(|member| self.accounts.get(member).map_or(0, |account| account.asked))
     }
@@ -284,6 +296,12 @@ impl Accounts {
     pub(crate) fn failed(&mut self, account: u16, fault: &Fault) -> bool {
         let now = self.now;
         let reason = fault.to_string();
+        if let Fault::Scarce(_, urgency, millis) = fault {
+            // More urgent requests, and those without octets, go on.
+            let wait = (now, Duration::from_millis(*millis));
+            let account = self.accounts.get_mut(&account);
+            return account.is_some_and(|account| account.scarcity.lacks(*urgency, reason, wait));
+        }
         let Some(account) = self.accounts.get_mut(&account) else {
             return false;
         };
@@ -331,7 +349,10 @@ impl Accounts {
             .filter_map(|account| account.failing.as_ref());
         // An account that has rested enough is tried by the next request.
         let until = failing.map(|failing| failing.until);
-        until.filter(|until| *until > self.now).min()
+        let scarce = self.accounts.values();
+        let scarce = scarce.filter_map(|account| account.scarcity.next(self.now));
+        let until = until.filter(|until| *until > self.now);
+        until.chain(scarce).min()
     }
 
     /// When an account that rests may be tried again.
@@ -354,6 +375,12 @@ impl Accounts {
             .failing
             .as_ref()
             .is_none_or(|failing| failing.until <= self.now)
+    }
+
+    /// Whether an account may be asked now, and has octets for requests of this urgency.
+    pub(crate) fn may(&self, account: u16, urgency: Urgency) -> bool {
+        let of = self.accounts.get(&account);
+        self.may_try(account) && of.is_some_and(|of| of.scarcity.admits(urgency, self.now))
     }
 
     /// The account has told its quota.
@@ -411,6 +438,7 @@ impl Accounts {
                 }),
                 quota: account.quota,
                 encoding: account.encoding,
+                scarce: account.scarcity.shown(now),
             }
         };
         self.accounts.iter().map(status).collect()

@@ -13,6 +13,7 @@ use vere_ports::storage::Storage;
 use super::accounts::{PAGES_MAILBOX, mailbox_name};
 use super::packs::Located;
 use super::record::Won;
+use super::scarcity::comes_back;
 use super::state::checkpoints::{Making, own_row};
 use super::state::commits::Flight;
 use super::state::pages::ASKED_MAX;
@@ -182,7 +183,11 @@ impl<S: Storage> Volume<S> {
 
     fn store_pages(&mut self, making: &mut Making) {
         let lead = self.terms.lead;
-        if !self.accounts.may_try(lead) {
+        let urgency = match self.checkpoints.finish {
+            Some(_) => Urgency::Synced,
+            None => Urgency::Background,
+        };
+        if !self.accounts.may(lead, urgency) {
             return;
         }
         let mut requests = Vec::new();
@@ -206,10 +211,6 @@ impl<S: Storage> Volume<S> {
             };
             requests.push((number, request));
         }
-        let urgency = match self.checkpoints.finish {
-            Some(_) => Urgency::Synced,
-            None => Urgency::Background,
-        };
         for (number, request) in requests {
             let asked = Asked::PageMail(making.covers.generation, number);
             self.ask(AccountId(lead), urgency, request, asked);
@@ -245,7 +246,7 @@ impl<S: Storage> Volume<S> {
             Err(fault) => {
                 making.doubts.insert(number);
                 self.account_failed(self.terms.lead, &fault);
-                if !matches!(fault, Fault::Unreachable(_) | Fault::Throttled(..)) {
+                if !comes_back(&fault) {
                     self.end_checkpoint(fault.to_string());
                 }
             }

@@ -29,6 +29,7 @@ mod replay;
 mod replicas;
 mod room;
 mod salvage;
+mod scarcity;
 mod state;
 mod status;
 mod step;

@@ -3,6 +3,7 @@
 
 use super::accounts::{PAGES_MAILBOX, mailbox_name};
 use super::job::OpenJob;
+use super::scarcity::comes_back;
 use super::state::pages::{ASKED_MAX, LOST_FOR, PageFetch, PageKey, REMEMBERED_MAX, Rows, key_of};
 use super::state::{Asked, Volume};
 use super::step::{Notice, Step};
@@ -96,8 +97,8 @@ impl<S: Storage> Volume<S> {
             return;
         };
         let accounts = &self.accounts;
-        let may_try = |copy: &MailCopy| accounts.may_try(copy.account);
         let (at, urgency) = (fetch.at, fetch.urgency);
+        let may_try = |copy: &MailCopy| accounts.may(copy.account, urgency);
         let (account, request, asked) = if let Some(place) = fetch.copies.iter().position(may_try) {
             let copy = fetch.copies.remove(place);
             fetch.asking = Some(copy);
@@ -179,7 +180,7 @@ impl<S: Storage> Volume<S> {
                     self.copy_lacks_page(key, &reason);
                 }
             },
-            Err(fault @ (Fault::Unreachable(_) | Fault::Throttled(..))) => {
+            Err(fault) if comes_back(&fault) => {
                 // The copy may serve later, when no other one does before.
                 fetch.copies.push(copy);
                 self.account_failed(copy.account, &fault);
@@ -221,7 +222,7 @@ impl<S: Storage> Volume<S> {
             Ok(_) => {}
             Err(fault) => {
                 fetch.reasons.push(fault.to_string());
-                fetch.has_searched = !matches!(fault, Fault::Unreachable(_) | Fault::Throttled(..));
+                fetch.has_searched = !comes_back(&fault);
                 self.account_failed(at.copy.account, &fault);
             }
         }

@@ -73,7 +73,7 @@ impl<S: Storage> Volume<S> {
             let room = COPIES_MAX.saturating_sub(self.replicas.copying.len());
             let missing = self.replicas.missing.iter().copied();
             missing
-                .filter(|(account, _)| accounts.may_try(*account))
+                .filter(|(account, _)| accounts.may(*account, Urgency::Idle))
                 .take(room)
                 .collect()
         };
@@ -98,7 +98,7 @@ impl<S: Storage> Volume<S> {
         let copies = located
             .copies
             .iter()
-            .filter(|copy| accounts.may_try(copy.account));
+            .filter(|copy| accounts.may(copy.account, Urgency::Idle));
         let Some(copy) = copies
             .min_by_key(|copy| accounts.cost(copy.account))
             .copied()

@@ -115,7 +115,7 @@ impl<S: Storage> Volume<S> {
             };
             self.fates.set(*id, range);
         }
-        let group = self.accounts.best_group();
+        let group = self.accounts.best_group(urgency);
         let octets = chunks.iter().map(Cut::octets).sum();
         let job = PackJob {
             seals: self.seals.clone(),
@@ -186,9 +186,13 @@ impl<S: Storage> Volume<S> {
             .doubt
             .filter(|account| self.accounts.may_try(*account));
         // A copy at an account that rests is made good later, and is a duplicate if the account has one already.
-        let best = || self.accounts.best_member(upload.group, &upload.copies);
+        let urgency = upload.urgency;
+        let best = || {
+            let accounts = &self.accounts;
+            accounts.best_member(upload.group, &upload.copies, urgency)
+        };
         let Some(account) = doubtful.or_else(best) else {
-            if upload.copies.is_empty() && self.accounts.has_better_group(upload.group) {
+            if upload.copies.is_empty() && self.accounts.has_better_group(upload.group, urgency) {
                 self.reroute(number);
             } else {
                 self.accounts.postpone(number);
@@ -209,7 +213,6 @@ impl<S: Storage> Volume<S> {
                 alone: false,
             }
         };
-        let urgency = upload.urgency;
         self.ask(
             AccountId(account),
             urgency,
@@ -313,7 +316,7 @@ impl<S: Storage> Volume<S> {
         let encoding = self.accounts.encoding(account);
         let mail = packed.mails.iter().find(|(of, _)| Some(*of) == encoding);
         match mail {
-            Some((_, mail)) if self.accounts.may_try(account) => {
+            Some((_, mail)) if self.accounts.may(account, Urgency::Idle) => {
                 let request = Request::Append {
                     mailbox: mailbox_name(FIRST_DATA_MAILBOX),
                     mail: mail.clone(),

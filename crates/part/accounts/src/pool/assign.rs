@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use tokio::time::Instant;
-use vere_ports::mail_accounts::{Request, Urgency};
+use vere_ports::mail_accounts::{Fault, Request, Urgency};
 
 use super::{Pool, UNTAKEN_MAX};
-use crate::asked::{Asked, cost, is_alone};
+use crate::asked::{Asked, cost, is_alone, octets};
 use crate::slots::{JOINED_MAILS_MAX, JOINED_MAX, Kind};
 use crate::watch;
 
@@ -32,6 +32,10 @@ impl Pool {
             if let Request::Watch { mailbox } = &asked.request {
                 let mailbox = mailbox.clone();
                 self.watch(key, &mailbox, now);
+                continue;
+            }
+            if let Some(fault) = self.budget.refuses(key.0, &asked.request) {
+                self.refuse(key, fault);
                 continue;
             }
             let of_lead = key.0 == Urgency::Commit || is_alone(&asked.request);
@@ -67,6 +71,13 @@ impl Pool {
             && self.shared.untaken.load(Ordering::Relaxed) > UNTAKEN_MAX
     }
 
+    /// Answers a waiting request.
+    fn refuse(&mut self, key: (Urgency, u64), fault: Fault) {
+        if let Some(asked) = self.queue.remove(&key) {
+            self.answer(asked.id, octets(&asked.request), Err(fault));
+        }
+    }
+
     /// Gives a request, together with mails for the same APPEND, to a connection.
     fn carry(&mut self, key: (Urgency, u64), number: usize) {
         let Some(first) = self.queue.remove(&key) else {
@@ -82,6 +93,7 @@ impl Pool {
         };
         self.slots.carry(number, &all, create);
         for asked in all {
+            self.budget.charge(&asked.request);
             self.under_way.insert(asked.id, (asked, number));
         }
     }

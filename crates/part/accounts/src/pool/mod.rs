@@ -13,6 +13,7 @@ use vere_ports::mail_accounts::{Answer, Fault, Request, RequestId, Urgency};
 use vere_process::failure::Failure;
 
 use crate::asked::{Asked, answer_octets, changes_nothing, cost, is_alone, octets};
+use crate::budget::Budget;
 use crate::connection::Report;
 use crate::dial::{DialError, reach};
 use crate::entry::enter;
@@ -23,6 +24,7 @@ use crate::pace::Pace;
 use crate::settings::AccountSettings;
 use crate::slots::{Kind, Slots};
 use crate::state::AccountState;
+use crate::steady::Clock;
 use crate::work::Answers;
 
 mod assign;
@@ -52,6 +54,14 @@ pub(crate) struct Shared {
     pub(crate) taken: Arc<Notify>,
 }
 
+impl Shared {
+    /// A copy of the state.
+    pub(crate) fn state(&self) -> AccountState {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.clone()
+    }
+}
+
 /// The answers' way to the caller.
 pub(crate) type Out = UnboundedSender<(RequestId, Result<Answer, Fault>)>;
 
@@ -69,6 +79,7 @@ pub(crate) struct Pool {
     append_limit: Option<u32>,
     tells_uids: bool,
     pace: Pace,
+    budget: Budget,
     queue: BTreeMap<(Urgency, u64), Asked>,
     sequence: u64,
     slots: Slots,
@@ -100,6 +111,7 @@ pub(crate) async fn run(
     let now = Instant::now();
     let mut pool = Pool {
         pace: Pace::new(settings.connections_max, now),
+        budget: Budget::new(&settings.budget, Clock::of_system()),
         settings,
         namespace: None,
         append_limit: None,
@@ -168,7 +180,8 @@ impl Pool {
     }
 
     /// Shows the state of the account to the caller.
-    fn show(&self, now: Instant) {
+    fn show(&mut self, now: Instant) {
+        let (upload, download) = self.budget.shown();
         let state = AccountState {
             connections: self.slots.open_count(),
             fault: (!self.works).then(|| self.last_fault.clone()),
@@ -176,6 +189,8 @@ impl Pool {
             ask_from: Some(self.pace.ask_from).filter(|from| *from > now),
             append_limit: self.append_limit,
             tells_uids: self.tells_uids,
+            upload,
+            download,
         };
         *self
             .shared
@@ -185,7 +200,7 @@ impl Pool {
     }
 
     /// When the pool has to act without being told.
-    fn wake(&self, now: Instant) -> Instant {
+    fn wake(&mut self, now: Instant) -> Instant {
         let far = now + Duration::from_secs(3_600);
         let wants = !self.queue.is_empty() || self.slots.lead().is_none();
         let full = self.shared.untaken.load(Ordering::Relaxed) > UNTAKEN_MAX;
@@ -195,6 +210,7 @@ impl Pool {
             Some(self.pace.ask_from).filter(|_| !self.queue.is_empty()),
             self.queue.values().map(|asked| asked.at + WAIT_MAX).min(),
             self.polls.iter().map(|(due, _)| *due).min(),
+            self.budget.tend().map(|wait| now + wait),
         ];
         let next = times.into_iter().flatten().filter(|time| *time > now).min();
         next.unwrap_or(far)
@@ -345,6 +361,7 @@ impl Pool {
                 continue;
             };
             self.slots.ended(number, cost(&asked.request));
+            self.budget.answered(&asked.request, &answer);
             match &mut answer {
                 Err(Fault::Throttled(text, told)) => {
                     let wait = Duration::from_millis(*told);

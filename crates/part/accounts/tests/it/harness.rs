@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use vere_accounts::{AccountSettings, Accounts, Answers, Place, Times};
+use vere_accounts::{AccountSettings, Accounts, Answers, BudgetSettings, Place, Times};
 use vere_ports::mail_accounts::{
     AccountId, Answer, Fault, Listed, Part, Request, RequestId, UidRange, Urgency,
 };
@@ -40,6 +40,7 @@ pub(crate) fn settings(address: SocketAddr, connections_max: usize) -> AccountSe
         remote: place.with_password(vere_units::Secret::new("secret".to_owned()), None),
         folder: vec!["VereFS".to_owned(), "3f9c0a11".to_owned()],
         connections_max,
+        budget: BudgetSettings::default(),
         times: Times::POOL,
     }
 }

@@ -10,7 +10,7 @@ use crate::harness::{Volume, append, list, mail, read, remove, run};
 
 /// A server that accepts every login and every APPEND, and takes the answer to any other command from `say`, without
 /// the tag of the last line.
-fn server(say: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr {
+pub(crate) fn server(say: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
     let say = std::sync::Arc::new(say);

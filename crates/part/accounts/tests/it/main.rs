@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
+mod budgets;
 mod harness;
 mod liar;
 mod requests;
