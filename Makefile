@@ -5,7 +5,7 @@ CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: run build build-bench install install-bench uninstall test check soak kernel-tls fmt bench clean help
+.PHONY: run build build-bench install install-bench uninstall test check soak kernel-tls fs-peers fmt bench clean help
 
 run: ## build and start a whole demo system below ./run (Ctrl-C stops it; data stays)
 	@scripts/run.sh
@@ -72,6 +72,10 @@ soak: ## the long daemon tests (kills, floods, expiry), then simulated spools un
 
 kernel-tls: ## the tests of TLS by the kernel, in a virtual machine with Debian's kernel; installs qemu
 	@CARGO="$(CARGO)" scripts/kernel-tls/run.sh
+
+fs-peers: ## a volume of `vere fs` on real Cyrus, Courier, Dovecot and on the mail store; unpacks Debian packages (as root)
+	@$(CARGO) build --locked --package vere
+	@VERE="$${CARGO_TARGET_DIR:-target}/debug/vere" scripts/fs-peers.sh
 
 fmt: ## format all code
 	@$(CARGO) fmt --all

@@ -317,7 +317,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("budgets/one");
         let settings = settings(&file);
-        let begin = Clock::fixed("a", HOUR * 100, HOUR * 1_000);
+        let begin = Clock::fixed("a", DAY * 30 + HOUR * 100, HOUR * 1_000);
         let mut budget = Budget::new(&settings, begin);
         budget.charge(&append(900_000));
         drop(budget);

@@ -3,14 +3,19 @@
 use vere_imap::client::{Condition, Status};
 use vere_ports::mail_accounts::Fault;
 
-/// Codes for a wish for patience (RFC 5530).
-const PATIENCE_CODES: [&str; 3] = ["LIMIT", "UNAVAILABLE", "INUSE"];
+/// Codes for a wish for patience (RFC 5530), and Yahoo's.
+const PATIENCE_CODES: [&str; 4] = ["LIMIT", "UNAVAILABLE", "INUSE", "THROTTLED"];
 
-/// Words for a wish for patience without a code: Dovecot, Exchange, Gmail.
-const PATIENCE_WORDS: [&str; 3] = [
+/// Words for a wish for patience, whatever the code: Gmail names a limit of traffic with the code OVERQUOTA, and Exchange
+/// calls an overloaded account not connected.
+const PATIENCE_WORDS: [&str; 7] = [
     "too many simultaneous",
     "maximum number of connections",
     "throttled",
+    "bandwidth limit",
+    "rate limit",
+    "too many requests",
+    "authenticated but not connected",
 ];
 
 /// The fault behind a `NO`, `BAD` or `BYE`.
@@ -22,7 +27,7 @@ pub(crate) fn of(status: &Status) -> Fault {
             .is_some_and(|code| code.values(name).is_some())
     };
     let text = status.text.clone();
-    if is("OVERQUOTA") {
+    if is("OVERQUOTA") && patience(status).is_none() {
         return Fault::OverQuota(text);
     }
     if is("TOOBIG") {
@@ -58,6 +63,12 @@ fn told(text: &str) -> Option<u64> {
     behind.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// Whether the server has looked at a part of the mails only (RFC 9738 section 3.1).
+pub(crate) fn is_partial(status: &Status) -> bool {
+    let code = status.code.as_ref();
+    code.is_some_and(|code| code.values("MESSAGELIMIT").is_some())
+}
+
 /// Whether the refusal says that the mailbox does not exist.
 pub(crate) fn names_no_mailbox(status: &Status) -> bool {
     let code = status.code.as_ref();
@@ -88,6 +99,7 @@ mod tests {
             ("TOOBIG", Fault::TooBig(text.clone(), None)),
             ("LIMIT", Fault::Throttled(text.clone(), 0)),
             ("INUSE", Fault::Throttled(text.clone(), 0)),
+            ("THROTTLED", Fault::Throttled(text.clone(), 0)),
             ("READ-ONLY", Fault::ReadOnly(text.clone())),
             ("CANNOT", Fault::Refused(text.clone())),
             ("", Fault::Refused(text)),
@@ -99,6 +111,19 @@ mod tests {
             of(&status("", said)),
             Fault::Throttled(said.to_owned(), 2_500)
         );
+        for (code, said) in [
+            (
+                "OVERQUOTA",
+                "Account exceeded command or bandwidth limits. (Failure)",
+            ),
+            ("", "User is authenticated but not connected."),
+            ("", "Rate limit hit."),
+        ] {
+            assert_eq!(
+                of(&status(code, said)),
+                Fault::Throttled(said.to_owned(), 0)
+            );
+        }
         assert!(names_no_mailbox(&status("TRYCREATE", "x")) && !names_no_mailbox(&status("", "x")));
     }
 }

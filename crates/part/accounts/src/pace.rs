@@ -10,6 +10,9 @@ const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
+/// The longest wait that an account may ask for.
+const TOLD_LONGEST: Duration = Duration::from_secs(24 * 3_600);
+
 /// Quiet time before a further connection is allowed.
 const QUIET: Duration = Duration::from_secs(10 * 60);
 
@@ -60,7 +63,7 @@ impl Pace {
         let wait = if told.is_zero() {
             own
         } else {
-            told.min(LONGEST)
+            told.min(TOLD_LONGEST)
         };
         self.dial_from = now + wait;
         self.connections = (self.connections / 2).max(1);
@@ -100,6 +103,12 @@ mod tests {
         let told = Duration::from_millis(2_500);
         assert_eq!(pace.throttled(told, begin).as_millis(), 2_500);
         assert_eq!(pace.connections(begin), 2);
+        let long = Duration::from_secs(3_600);
+        assert_eq!(Pace::new(8, begin).throttled(long, begin), long);
+        assert_eq!(
+            Pace::new(8, begin).throttled(long * 1_000, begin),
+            TOLD_LONGEST
+        );
         assert_eq!(pace.connections(begin + QUIET * 3), 5);
         assert_eq!(pace.connections(begin + QUIET * 30), 8);
     }

@@ -21,7 +21,7 @@ const WINDOW: usize = 4 << 20;
 pub(crate) const JOINED_MAX: usize = WINDOW / 2;
 
 /// Mails in an APPEND.
-pub(crate) const JOINED_MAILS_MAX: usize = 256;
+const JOINED_MAILS_MAX: usize = 256;
 
 /// What a connection is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +47,8 @@ struct Slot {
     state: State,
     /// Octets without an answer.
     load: usize,
-    /// Whether an APPEND may hold several mails.
-    joins: bool,
+    /// The most mails of an APPEND.
+    joins: usize,
     answered: bool,
 }
 
@@ -152,9 +152,9 @@ impl Slots {
         Some((*number, matches!(slot.state, State::Watches(_))))
     }
 
-    /// Whether the connection stores several mails by an APPEND.
-    pub(crate) fn joins(&self, number: usize) -> bool {
-        self.slots.get(&number).is_some_and(|slot| slot.joins)
+    /// The most mails that the connection stores by an APPEND.
+    pub(crate) fn joins(&self, number: usize) -> usize {
+        self.slots.get(&number).map_or(1, |slot| slot.joins)
     }
 
     pub(crate) fn has_answered(&self, number: usize) -> bool {
@@ -174,7 +174,7 @@ impl Slots {
             kind,
             state: State::Dials,
             load: 0,
-            joins: false,
+            joins: 1,
             answered: false,
         };
         self.slots.insert(self.last, slot);
@@ -193,7 +193,14 @@ impl Slots {
         let Some(slot) = self.slots.get_mut(&number) else {
             return;
         };
-        slot.joins = link.can("MULTIAPPEND");
+        // RFC 9738 limits the mails of an APPEND too.
+        let limit = link
+            .value("MESSAGELIMIT")
+            .and_then(|value| value.parse().ok());
+        slot.joins = match link.can("MULTIAPPEND") {
+            true => limit.unwrap_or(JOINED_MAILS_MAX).clamp(1, JOINED_MAILS_MAX),
+            false => 1,
+        };
         slot.state = match &slot.kind {
             Kind::Watch(mailbox) => {
                 let (send, requests) = unbounded_channel();

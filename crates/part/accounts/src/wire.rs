@@ -86,6 +86,12 @@ impl Wire {
         }
     }
 
+    /// The most mails of a command, where the server has a limit (MESSAGELIMIT, RFC 9738).
+    pub(crate) fn mails_max(&self) -> Option<u32> {
+        let value = self.client.capability_value("MESSAGELIMIT")?;
+        value.parse().ok().filter(|limit| *limit > 0)
+    }
+
     pub(crate) const fn folder(&self) -> &Folder {
         &self.folder
     }

@@ -7,7 +7,7 @@ use vere_ports::mail_accounts::{Fault, Request, Urgency};
 
 use super::{Pool, UNTAKEN_MAX};
 use crate::asked::{Asked, cost, is_alone, octets};
-use crate::slots::{JOINED_MAILS_MAX, JOINED_MAX, Kind};
+use crate::slots::{JOINED_MAX, Kind};
 use crate::watch;
 
 impl Pool {
@@ -84,9 +84,7 @@ impl Pool {
             return;
         };
         let mut all = vec![first];
-        if self.slots.joins(number) {
-            self.join(&mut all);
-        }
+        self.join(&mut all, self.slots.joins(number));
         let create = match all.first().map(|first| &first.request) {
             Some(Request::Append { mailbox, .. }) => self.known.insert(mailbox.clone()),
             _ => false,
@@ -99,7 +97,7 @@ impl Pool {
     }
 
     /// Takes further mails for the mailbox of the first request from the queue.
-    fn join(&mut self, all: &mut Vec<Asked>) {
+    fn join(&mut self, all: &mut Vec<Asked>, most: usize) {
         let Some(Request::Append {
             mailbox,
             alone: false,
@@ -111,7 +109,7 @@ impl Pool {
         let mut left = JOINED_MAX.saturating_sub(mail.len());
         let mut keys = Vec::new();
         for (key, asked) in &self.queue {
-            if keys.len() >= JOINED_MAILS_MAX {
+            if keys.len().saturating_add(1) >= most {
                 break;
             }
             match &asked.request {

@@ -23,6 +23,8 @@ pub(crate) struct List {
     /// The first UID beyond the slices so far; `None` at the end.
     next: Option<u32>,
     slice: u32,
+    /// The first UID of the slice under way.
+    begun: u32,
     /// Whether the slice is under way.
     waits: bool,
     /// Mails before the slice.
@@ -42,6 +44,7 @@ impl List {
             selection: None,
             next: Some(range.first.max(1)),
             slice: SLICE,
+            begun: range.first.max(1),
             waits: false,
             before: 0,
             mails: Vec::new(),
@@ -59,8 +62,11 @@ impl List {
         let Some(first) = self.next else {
             return;
         };
+        // RFC 9738 section 3.1: a range of so many UIDs never has more mails.
+        let slice = self.slice.min(wire.mails_max().unwrap_or(u32::MAX));
+        self.begun = first;
         let end = first
-            .saturating_add(self.slice.saturating_sub(1))
+            .saturating_add(slice.saturating_sub(1))
             .min(self.last());
         self.next = match end < self.last() {
             true => end.checked_add(1),
@@ -124,6 +130,11 @@ impl Task for List {
         if !status.is_ok() {
             return self.fails(fault::of(status));
         }
+        if fault::is_partial(status) && self.slice > 1 {
+            // Only some of the mails: the slice is asked for again in smaller ones.
+            self.slice = (self.slice / 2).max(1);
+            self.next = Some(self.begun);
+        }
         if self.octets > LISTING_OCTETS_MAX {
             let text = format!("the listing is longer than {LISTING_OCTETS_MAX} octets");
             return self.fails(Fault::Refused(text));
@@ -135,7 +146,8 @@ impl Task for List {
             return self.answer(uid_validity, uid_next);
         }
         let came = self.mails.len().saturating_sub(self.before);
-        if u32::try_from(came).is_ok_and(|came| came < self.slice / 2) {
+        if !fault::is_partial(status) && u32::try_from(came).is_ok_and(|came| came < self.slice / 2)
+        {
             self.slice = self.slice.saturating_mul(2);
         }
         if self.selection.is_some_and(|number| wire.is_current(number)) {

@@ -82,7 +82,10 @@ impl Remove {
             self.selection = Some(wire.select(&self.mailbox, false));
             return After::Waits;
         }
-        let sets = sets(&self.uids);
+        let most = wire.mails_max().map_or(usize::MAX, |most| {
+            usize::try_from(most).unwrap_or(usize::MAX)
+        });
+        let sets = sets(&self.uids, most);
         for set in &sets {
             self.send(STORE, &Command::StoreDeleted(set.clone()), wire);
         }
@@ -178,17 +181,23 @@ impl Task for Remove {
     }
 }
 
-/// The UIDs as sets of a command's length.
-fn sets(uids: &BTreeSet<u32>) -> Vec<String> {
+/// The UIDs as sets of a command's length, with at most so many UIDs each.
+fn sets(uids: &BTreeSet<u32>, most: usize) -> Vec<String> {
     let mut sets = vec![String::new()];
+    let mut count = 0_usize;
     let mut uids = uids.iter().copied().peekable();
     while let Some(first) = uids.next() {
         let mut last = first;
-        while let Some(next) = uids.next_if(|next| Some(*next) == last.checked_add(1)) {
-            last = next;
-        }
-        if sets.last().is_some_and(|set| set.len() > SET_OCTETS_MAX) {
+        if count >= most || sets.last().is_some_and(|set| set.len() > SET_OCTETS_MAX) {
             sets.push(String::new());
+            count = 0;
+        }
+        count = count.saturating_add(1);
+        while count < most
+            && let Some(next) = uids.next_if(|next| Some(*next) == last.checked_add(1))
+        {
+            last = next;
+            count = count.saturating_add(1);
         }
         if let Some(set) = sets.last_mut() {
             let comma = if set.is_empty() { "" } else { "," };
@@ -208,7 +217,9 @@ mod tests {
 
     #[test]
     fn sets_have_ranges_and_a_length() {
-        let of = |uids: &[u32]| sets(&uids.iter().copied().collect());
+        let of = |uids: &[u32]| sets(&uids.iter().copied().collect(), usize::MAX);
+        let few = sets(&[1, 2, 3, 4, 6, 8].into_iter().collect(), 3);
+        assert_eq!(few, ["1:3", "4,6,8"]);
         assert_eq!(of(&[9, 7, 8, 1, u32::MAX]), ["1,7:9,4294967295"]);
         let odd: Vec<u32> = (0..5_000).map(|number| number * 2 + 1).collect();
         let sets = of(&odd);

@@ -11,6 +11,14 @@ use crate::harness::{Volume, append, list, mail, read, remove, run};
 /// A server that accepts every login and every APPEND, and takes the answer to any other command from `say`, without
 /// the tag of the last line.
 pub(crate) fn server(say: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr {
+    server_with("", say)
+}
+
+/// The same with further capabilities.
+pub(crate) fn server_with(
+    further: &'static str,
+    say: impl Fn(&str) -> String + Send + Sync + 'static,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
     let say = std::sync::Arc::new(say);
@@ -18,25 +26,35 @@ pub(crate) fn server(say: impl Fn(&str) -> String + Send + Sync + 'static) -> So
         for stream in listener.incoming().flatten() {
             let say = std::sync::Arc::clone(&say);
             // The client ends connections of liars.
-            std::thread::spawn(move || drop(converse(&stream, say.as_ref())));
+            std::thread::spawn(move || drop(converse(&stream, further, say.as_ref())));
         }
     });
     address
 }
 
-fn converse(mut stream: &TcpStream, say: &dyn Fn(&str) -> String) -> std::io::Result<()> {
-    let able = "IMAP4rev1 AUTH=PLAIN SASL-IR LITERAL+ UIDPLUS NAMESPACE";
+fn converse(
+    mut stream: &TcpStream,
+    further: &str,
+    say: &dyn Fn(&str) -> String,
+) -> std::io::Result<()> {
+    let able = format!("IMAP4rev1 AUTH=PLAIN SASL-IR LITERAL+ UIDPLUS NAMESPACE {further}");
+    let able = able.trim_end();
     let mut reader = BufReader::new(stream.try_clone()?);
     stream.write_all(format!("* OK [CAPABILITY {able}] hello\r\n").as_bytes())?;
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 {
         let (tag, command) = line.trim_end().split_once(' ').unwrap_or(("", ""));
-        if let Some(octets) = command
+        // Each literal is followed by the rest of the command, perhaps with a further literal.
+        let mut part = command.to_owned();
+        while let Some(octets) = part
+            .trim_end()
             .strip_suffix("+}")
             .and_then(|rest| rest.rsplit('{').next())
         {
             let octets: u64 = octets.parse().expect("a number");
-            std::io::copy(&mut (&mut reader).take(octets + 2), &mut std::io::sink())?;
+            std::io::copy(&mut (&mut reader).take(octets), &mut std::io::sink())?;
+            part.clear();
+            reader.read_line(&mut part)?;
         }
         let said = match command.split(' ').next().unwrap_or_default() {
             "AUTHENTICATE" => format!("OK [CAPABILITY {able}] in"),
@@ -196,7 +214,7 @@ fn one_connection_is_enough() {
     std::thread::spawn(move || {
         for (number, stream) in listener.incoming().flatten().enumerate() {
             std::thread::spawn(move || match number {
-                0 => drop(converse(&stream, &|_| "OK".to_owned())),
+                0 => drop(converse(&stream, "", &|_| "OK".to_owned())),
                 _ => drop((&stream).write_all(b"* BYE Too many simultaneous connections\r\n")),
             });
         }

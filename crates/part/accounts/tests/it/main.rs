@@ -5,6 +5,7 @@
 mod budgets;
 mod harness;
 mod liar;
+mod message_limit;
 mod requests;
 mod slow;
 mod tokens;

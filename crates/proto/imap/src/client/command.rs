@@ -67,6 +67,8 @@ pub enum Command {
     },
     /// `UID SEARCH HEADER SUBJECT`: the messages with this text in the subject.
     SearchSubject(Vec<u8>),
+    /// `UID SEARCH UID first:last HEADER SUBJECT`: the same among these messages only.
+    SearchSubjectWithin(Uid, Uid, Vec<u8>),
     /// `UID SEARCH DELETED`.
     SearchDeleted,
     /// UID STORE of `+FLAGS.SILENT (\Deleted)`; the set as in `7,9:12`.
@@ -170,6 +172,10 @@ impl Command {
                 line.0
             }
             Self::SearchSubject(word) => Line::with_name("UID SEARCH HEADER SUBJECT", word),
+            Self::SearchSubjectWithin(first, last, word) => Line::with_name(
+                &format!("UID SEARCH UID {first}:{last} HEADER SUBJECT"),
+                word,
+            ),
             Self::SearchDeleted => Line::new("UID SEARCH DELETED").0,
             Self::StoreDeleted(set) => {
                 Line::new(&format!("UID STORE {set} +FLAGS.SILENT (\\Deleted)")).0

@@ -177,7 +177,7 @@ impl Section {
 }
 
 /// The limits of a quota root (RFC 9208 section 5.1).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quota {
     /// The resources by name in upper case, with usage and limit; `STORAGE` counts units of 1,024 octets.
     pub resources: Vec<(String, u64, u64)>,
@@ -388,6 +388,11 @@ fn quota(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
     let wrong = ProtocolError::Malformed("QUOTA");
     // The name of the root.
     cursor.value()?;
+    cursor.blanks();
+    if cursor.peek().is_none() {
+        // Courier says so of a root without limits, against the grammar.
+        return Ok(Response::Quota(Quota::default()));
+    }
     let values = cursor.value()?;
     let (resources, _) = values.list().ok_or(wrong)?.as_chunks::<3>();
     let resources = resources.iter().filter_map(|[name, usage, limit]| {

@@ -281,7 +281,7 @@ fn commands_of_a_file_system() {
          c10 STATUS \"x\" (UIDNEXT)\r\nc11 ENABLE CONDSTORE\r\nc12 ID NIL\r\n"
     );
     let said = "* 1 FETCH (UID 7 BODY[TEXT]<0> {3}\r\nab) BODY[TEXT]<974> \"\" BODY[HEADER.FIELDS (SUBJECT)] NIL)\r\n\
-                * QUOTA \"User quota\" (STORAGE 10 512 message 3 9)\r\nc1 NO [LIMIT a 9] no\r\n";
+                * QUOTA \"User quota\" (STORAGE 10 512 message 3 9)\r\n* QUOTA \"ROOT\"\r\nc1 NO [LIMIT a 9] no\r\n";
     for piece in [1, 1_000] {
         let mut client = begun(GREETING);
         client.send(&Command::Noop);
@@ -308,6 +308,8 @@ fn commands_of_a_file_system() {
             events[1].contains("[(\"STORAGE\", 10, 512), (\"MESSAGE\", 3, 9)]"),
             "{events:?}"
         );
+        // Courier, of a root without limits.
+        assert!(events[2].contains("Quota { resources: [] }"), "{events:?}");
         assert!(events[2].contains("Other(\"LIMIT a 9\")"), "{events:?}");
     }
     let code = Code::Other("limit a 9".to_owned());
