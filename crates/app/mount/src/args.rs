@@ -25,7 +25,8 @@ pub enum FsCommand {
     /// (the servers have every change); rows_waiting; octets_waiting (written, and on no server yet); octets_sending; octets_per_second (of uploads, over 10 s); seconds_left (null
     /// without uploads); commits_sending; journal_octets; cache_octets; copies_missing; read_only (the reason, or null); accounts, each
     /// with account, requests under way, failing (the reason, or null), failing_for_s, next_attempt_s, used_octets and limit_octets
-    /// (null where the account tells no quota), encoding; groups, each with group, accounts, packs, octets, missing (by account).
+    /// (null where the account tells no quota), encoding, scarce (why work waits for the budget of the day, or null), scarce_for_s,
+    /// upload and download (null without a budget: used_octets and limit_octets of 24 hours, room_in_s); groups, each with group, accounts, packs, octets, missing (by account).
     Status(VolumeArgs),
     /// Wait until all changes are on the servers.
     Sync(VolumeArgs),

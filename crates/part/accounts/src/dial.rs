@@ -102,6 +102,9 @@ async fn open(remote: &Remote, proof: &Proof) -> Result<Link, DialError> {
     if !told {
         link.run(&Command::Capability, &mut deaf).await?;
     }
+    if remote.compress && link.can("COMPRESS=DEFLATE") {
+        link.compress().await?;
+    }
     Ok(link)
 }
 

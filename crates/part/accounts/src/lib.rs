@@ -15,6 +15,7 @@
 mod asked;
 mod budget;
 mod connection;
+mod deflate;
 mod dial;
 mod entry;
 mod fault;

@@ -10,6 +10,7 @@ use vere_imap::client::{
 use vere_process::failure::Failure;
 use vere_process::wire::Connection;
 
+use crate::deflate::Deflated;
 use crate::progress::{Progress, Times};
 
 /// Octets of a message in the send buffer.
@@ -97,6 +98,22 @@ impl Link {
         }
         self.client.tls_started();
         self.stream.take().ok_or_else(closed)
+    }
+
+    /// Lets all further octets travel compressed, if the server agrees.
+    pub(crate) async fn compress(&mut self) -> Result<(), Failure> {
+        let token = self.send(&Command::Compress);
+        if !self.wait(token, &mut deaf).await?.is_ok() {
+            return Ok(());
+        }
+        let stream = self.stream.take().ok_or_else(closed)?;
+        if !self.unread.is_empty() {
+            return Err(Failure::new(
+                "expected compressed octets; found others behind the answer to COMPRESS",
+            ));
+        }
+        self.stream = Some(Box::new(Deflated::over(stream)));
+        Ok(())
     }
 
     pub(crate) fn secured(&mut self, stream: Box<dyn Stream>) {

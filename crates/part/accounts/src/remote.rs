@@ -25,6 +25,9 @@ pub struct Remote {
     pub ca: Option<PathBuf>,
     /// The proof of the user.
     pub login: Login,
+    /// Whether octets travel compressed where the server can (RFC 4978): for listings and ordinary mail, not for sealed
+    /// octets, which do not shrink.
+    pub compress: bool,
 }
 
 /// How a connection is protected.
@@ -151,6 +154,7 @@ impl Place {
             security: self.security,
             ca,
             login,
+            compress: false,
         }
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod budgets;
+mod compressed;
 mod harness;
 mod liar;
 mod message_limit;

@@ -22,6 +22,8 @@ pub enum Command {
     Capability,
     /// STARTTLS.
     StartTls,
+    /// `COMPRESS DEFLATE` (RFC 4978).
+    Compress,
     /// NAMESPACE (RFC 9051 section 6.3.10).
     Namespace,
     /// LOGIN: where no mechanism of SASL can be used.
@@ -122,6 +124,7 @@ impl Command {
         match self {
             Self::Capability => Line::new("CAPABILITY").0,
             Self::StartTls => Line::new("STARTTLS").0,
+            Self::Compress => Line::new("COMPRESS DEFLATE").0,
             Self::Namespace => Line::new("NAMESPACE").0,
             Self::Noop => Line::new("NOOP").0,
             Self::Logout => Line::new("LOGOUT").0,

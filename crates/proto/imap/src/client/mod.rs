@@ -9,7 +9,7 @@
 //! ([`Client::append_octets`]): no message is ever in memory as a whole.
 //!
 //! Extensions in use where offered: LITERAL+ and LITERAL- (RFC 7888), SASL-IR (RFC 4959), UIDPLUS (RFC 4315),
-//! MULTIAPPEND (RFC 3502), IDLE (RFC 2177), QUOTA (RFC 9208), APPENDLIMIT (RFC 7889), NAMESPACE (RFC 9051 section 6.3.10), SPECIAL-USE (RFC 6154), BINARY (RFC 3516) for
+//! MULTIAPPEND (RFC 3502), IDLE (RFC 2177), QUOTA (RFC 9208), APPENDLIMIT (RFC 7889), COMPRESS (RFC 4978, over a stream of the host), NAMESPACE (RFC 9051 section 6.3.10), SPECIAL-USE (RFC 6154), BINARY (RFC 3516) for
 //! messages with NUL.
 
 mod command;
