@@ -1,6 +1,7 @@
 //! A volume with accounts, a disk and programs in memory.
 
 mod basics;
+mod budgets;
 mod checkpoints;
 mod crashes;
 mod facts;
@@ -23,7 +24,7 @@ use vere_faults::{MemoryDisk, Seeded};
 use vere_ports::files::{
     Attributes, Call, CallId, Caller, Errno, FileTime, Handle, Inode, OpenFlags, Reply,
 };
-use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId};
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 use vere_units::Timestamp;
 
 use super::{
@@ -41,6 +42,8 @@ pub(super) enum Luck {
     Lost,
     /// Carried out; the connection ends before the answer.
     Unanswered,
+    /// Not carried out: the budget of the day has no octets, for so long.
+    Scarce(Duration),
 }
 
 /// Decides about each request.
@@ -236,6 +239,11 @@ impl World {
             _ => "other",
         };
         *self.counts.entry(name).or_default() += 1;
+        if let Luck::Scarce(wait) = luck {
+            let text = "the budget is used up".to_owned();
+            let millis = u64::try_from(wait.as_millis()).unwrap();
+            return Err(Fault::Scarce(text, Urgency::Synced, millis));
+        }
         let answer = self
             .accounts
             .get_mut(&account.0)
