@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use vere_accounts::{BudgetState, States};
 use vere_ports::mail_accounts::AccountId;
 
-use crate::status::{octets, time};
+use crate::figures::{octets, time};
 
 /// Adds the budgets to the accounts of a state.
 pub(crate) fn add(status: &mut Value, states: &States) {

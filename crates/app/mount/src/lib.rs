@@ -10,6 +10,7 @@ mod change;
 mod commands;
 mod control;
 mod facts;
+mod figures;
 mod folders;
 pub mod fstab;
 mod groups;

@@ -4,7 +4,7 @@ use vere_accounts::{Place, Profile};
 use vere_settings::VolumeAccount;
 use vere_units::ByteSize;
 
-use crate::status::octets;
+use crate::figures::octets;
 
 /// The terms of an account at this server.
 pub(crate) fn terms(account: &VolumeAccount, host: &str) -> Profile {

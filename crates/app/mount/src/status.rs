@@ -9,6 +9,8 @@ use vere_mailfs::volume::{AccountStatus, GroupStatus, Status};
 use vere_settings::Volume as Described;
 
 use crate::budgets;
+pub(crate) use crate::figures::octets;
+use crate::figures::time;
 
 /// The word of a mode.
 pub(crate) const fn mode_word(strong: bool) -> &'static str {
@@ -207,39 +209,13 @@ fn group_line(group: &Value) -> String {
     text
 }
 
-/// Octets for people: at most one digit behind the point.
-pub(crate) fn octets(octets: u64) -> String {
-    let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB")];
-    for (factor, unit) in units.into_iter().chain([(1 << 10, "KiB")]) {
-        if octets >= factor {
-            let tenths = u128::from(octets).saturating_mul(10) / u128::from(factor);
-            let (whole, tenth) = (tenths / 10, tenths % 10);
-            return if whole >= 100 {
-                format!("{whole} {unit}")
-            } else {
-                format!("{whole}.{tenth} {unit}")
-            };
-        }
-    }
-    format!("{octets} octets")
-}
-
-/// Seconds for people.
-pub(crate) fn time(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        _ => format!("{} h", seconds / 3_600),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
     use std::time::Duration;
 
-    use super::{json, octets, shown, time};
+    use super::{json, shown};
     use vere_mailfs::format::Encoding;
     use vere_mailfs::volume::{AccountStatus, GroupStatus, RowsStatus, Status};
 
@@ -330,15 +306,5 @@ mod tests {
         assert!(text.contains(line), "{text}");
         let line = "rows in memory      5.0 MiB; 2 calls wait for 3 pages\n";
         assert!(text.contains(line), "{text}");
-    }
-
-    #[test]
-    fn figures_for_people() {
-        let all = [0, 1023, 1536, 250 << 20, 5 << 40].map(octets);
-        assert_eq!(
-            all,
-            ["0 octets", "1023 octets", "1.5 KiB", "250 MiB", "5.0 TiB"]
-        );
-        assert_eq!([59, 130, 7_300].map(time), ["59 s", "2 min", "2 h"]);
     }
 }

@@ -14,9 +14,10 @@ use vere_process::failure::Failure;
 
 use crate::fault;
 use crate::folder::Folder;
-use crate::link::{Link, Stream};
+use crate::link::Link;
 use crate::progress::{Progress, Times};
 use crate::session::{Heard, Session, SessionEnd};
+use crate::stream::Stream;
 use crate::work::{Answers, Task};
 
 /// Idle time before a NOOP keeps the connection alive.

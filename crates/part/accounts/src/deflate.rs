@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::link::Stream;
+use crate::stream::Stream;
 
 /// Octets of the stream read at once, and compressed octets that may wait for the stream.
 const BUFFER: usize = 64 * 1024;

@@ -32,6 +32,7 @@ mod settings;
 mod slots;
 mod state;
 mod steady;
+mod stream;
 mod task;
 mod watch;
 mod window;
@@ -52,12 +53,13 @@ use pool::{Out, Shared};
 
 pub use budget::{BudgetSettings, BudgetState};
 pub use dial::{DialError, dial};
-pub use link::{Hear, Link, Stream, deaf};
+pub use link::{Hear, Link, deaf};
 pub use profile::Profile;
 pub use progress::Times;
 pub use remote::{Login, Place, Remote, Security, password_of};
 pub use settings::{AccountSettings, CONNECTIONS_DEFAULT};
 pub use state::AccountState;
+pub use stream::Stream;
 
 /// Octets of the unanswered requests of an account; a caller with more has to wait.
 const WAITING_MAX: usize = 64 << 20;

@@ -8,21 +8,16 @@ use vere_imap::client::{
     AppendTo, Client, ClientLimits, Command, Condition, Event, Response, Status, Token,
 };
 use vere_process::failure::Failure;
-use vere_process::wire::Connection;
 
 use crate::deflate::Deflated;
 use crate::progress::{Progress, Times};
+use crate::stream::Stream;
 
 /// Octets of a message in the send buffer.
 const UNSENT_MAX: usize = 256 * 1024;
 
 /// Octets read at once.
 const PIECE: usize = 64 * 1024;
-
-/// A stream fit for several threads.
-pub trait Stream: Connection + Send {}
-
-impl<T: Connection + Send> Stream for T {}
 
 /// A session.
 pub struct Link {
