@@ -175,10 +175,7 @@ impl Command {
                 line.0
             }
             Self::SearchSubject(word) => Line::with_name("UID SEARCH HEADER SUBJECT", word),
-            Self::SearchSubjectWithin(first, last, word) => Line::with_name(
-                &format!("UID SEARCH UID {first}:{last} HEADER SUBJECT"),
-                word,
-            ),
+            Self::SearchSubjectWithin(first, last, word) => search(*first, *last, word),
             Self::SearchDeleted => Line::new("UID SEARCH DELETED").0,
             Self::StoreDeleted(set) => {
                 Line::new(&format!("UID STORE {set} +FLAGS.SILENT (\\Deleted)")).0
@@ -194,6 +191,13 @@ impl Command {
             }
         }
     }
+}
+
+fn search(first: Uid, last: Uid, word: &[u8]) -> Vec<Part> {
+    Line::with_name(
+        &format!("UID SEARCH UID {first}:{last} HEADER SUBJECT"),
+        word,
+    )
 }
 
 /// A command under construction.
