@@ -24,7 +24,6 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 use vere_ports::files::Errno;
 
-use self::above::Above;
 use crate::format::Locator;
 use crate::pages::PageTree;
 

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 use vere_ports::files::Errno;
 
-use super::{Above, MISSING_MAX, Tree, Visitor};
+use super::above::Above;
+use super::{MISSING_MAX, Tree, Visitor};
 use crate::format::Locator;
 use crate::pages::Missing;
 

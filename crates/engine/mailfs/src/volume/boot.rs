@@ -7,7 +7,6 @@ use vere_ports::files::Caller;
 use vere_ports::storage::Storage;
 
 use super::accounts::Accounts;
-use super::bring::Bring;
 use super::chain::Chain;
 use super::job::Seals;
 use super::journal::Journal;
@@ -20,6 +19,7 @@ use super::state::commits::Commits;
 use super::state::deadlines::Deadlines;
 use super::state::epochs::Epochs;
 use super::state::opening::{Found, OpenError};
+use super::state::pages::Bring;
 use super::state::pages::PageFetches;
 use super::state::reads::Reads;
 use super::state::replicas::Replicas;
@@ -145,6 +145,7 @@ pub(super) fn assemble<S: Storage>(
         deadlines: Deadlines::default(),
         replicas: Replicas::default(),
         pages: PageFetches::default(),
+        late: Vec::new(),
         upkeep: None,
         facts: None,
         epochs: Epochs::default(),

@@ -1,20 +1,10 @@
 //! Every page on the local disk: what reads all rows at once begins when no page is missing.
 
 use super::state::Volume;
-use super::state::pages::ASKED_MAX;
-use crate::format::Locator;
+use super::state::pages::{ASKED_MAX, Bring};
 use vere_ports::files::Errno;
 use vere_ports::mail_accounts::Urgency;
 use vere_ports::storage::Storage;
-
-/// A walk over all pages that brings those which are missing.
-#[derive(Debug, Default)]
-pub(crate) struct Bring {
-    /// The root at which the walk began.
-    root: Option<Locator>,
-    /// Pages to be looked at, and their levels as far as known.
-    left: Vec<(Locator, Option<u8>)>,
-}
 
 impl<S: Storage> Volume<S> {
     /// Goes on with a walk. Returns whether every page is on the local disk or in memory.

@@ -1,8 +1,8 @@
 //! Calls, answers and commits that wait for pages. Whatever changes rows reads every row before, so that nothing is half done
 //! when a page is missing.
 
-use super::state::pages::{Late, PageKey, Parked, Rows};
-use super::state::{Asked, Volume};
+use super::state::pages::{PageKey, Parked, Rows};
+use super::state::{Asked, Late, Volume};
 use super::step::{Notice, Step};
 use crate::rows::{Key, facts_prefix};
 use std::collections::BTreeSet;
@@ -70,7 +70,7 @@ impl<S: Storage> Volume<S> {
     /// Pages have come, or are lost: whoever waited goes on.
     pub(super) fn pages_came(&mut self) {
         self.run_parked();
-        for late in std::mem::take(&mut self.pages.late) {
+        for late in std::mem::take(&mut self.late) {
             self.take_answer(late.account, late.asked, late.answer);
         }
         self.build_ready();
@@ -149,7 +149,7 @@ impl<S: Storage> Volume<S> {
         if !self.has_pages() || self.has_rows_for(&asked) {
             return Some((asked, answer));
         }
-        self.pages.late.push(Late {
+        self.late.push(Late {
             account,
             asked,
             answer,

@@ -15,14 +15,13 @@ use self::checkpoints::Checkpoints;
 use self::commits::Commits;
 use self::deadlines::Deadlines;
 use self::epochs::Epochs;
-use self::pages::PageFetches;
+use self::pages::{Bring, PageFetches};
 use self::reads::Reads;
 use self::replicas::Replicas;
 use self::speed::Speed;
 use self::uploads::Uploads;
 use super::accounts::Accounts;
 use super::accounts::{AccountTerms, GroupTerms};
-use super::bring::Bring;
 use super::chain::Chain;
 use super::facts::{FactsRun, FactsTicket};
 use super::job::JobId;
@@ -39,7 +38,7 @@ use std::collections::VecDeque;
 
 use std::time::Duration;
 use vere_ports::files::{Call, CallId, Caller};
-use vere_ports::mail_accounts::RequestId;
+use vere_ports::mail_accounts::{Answer, Fault, RequestId};
 use vere_ports::storage::Storage;
 use vere_units::Timestamp;
 
@@ -109,6 +108,8 @@ pub struct Volume<S: Storage> {
     pub(crate) replicas: Replicas,
     /// Pages on their way, and who waits for pages.
     pub(crate) pages: PageFetches,
+    /// Answers that wait for pages.
+    pub(crate) late: Vec<Late>,
     /// A check or a collection under way.
     pub(crate) upkeep: Option<Box<Upkeep>>,
     /// A change of facts under way.
@@ -159,6 +160,14 @@ pub(crate) enum Asked {
     PageMail(u64, usize),
     Upkeep(Ticket),
     Facts(FactsTicket),
+}
+
+/// An answer whose consequences need pages.
+#[derive(Debug)]
+pub(crate) struct Late {
+    pub(crate) account: u16,
+    pub(crate) asked: Asked,
+    pub(crate) answer: Result<Answer, Fault>,
 }
 
 /// What a job is about.

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use vere_ports::files::{Call, CallId, Caller, Inode};
-use vere_ports::mail_accounts::{Answer, Fault, Urgency};
+use vere_ports::mail_accounts::Urgency;
 use vere_units::Timestamp;
 
-use super::Asked;
 use crate::format::{Locator, MailCopy, MailId};
 
 /// Octets of decoded pages in memory between two events; the least recently used go first.
@@ -42,8 +41,6 @@ pub(crate) struct PageFetches {
     pub(crate) moved: HashMap<MailId, (u32, u32)>,
     /// Calls that wait for pages, in the order of the kernel.
     pub(crate) parked: VecDeque<Parked>,
-    /// Answers that wait for pages.
-    pub(crate) late: Vec<Late>,
 }
 
 impl Default for PageFetches {
@@ -55,7 +52,6 @@ impl Default for PageFetches {
             lost: HashMap::new(),
             moved: HashMap::new(),
             parked: VecDeque::new(),
-            late: Vec::new(),
         }
     }
 }
@@ -87,12 +83,13 @@ pub(crate) struct Parked {
     pub(crate) pages: BTreeSet<PageKey>,
 }
 
-/// An answer whose consequences need pages.
-#[derive(Debug)]
-pub(crate) struct Late {
-    pub(crate) account: u16,
-    pub(crate) asked: Asked,
-    pub(crate) answer: Result<Answer, Fault>,
+/// A walk over all pages that brings those which are missing.
+#[derive(Debug, Default)]
+pub(crate) struct Bring {
+    /// The root at which the walk began.
+    pub(crate) root: Option<Locator>,
+    /// Pages to be looked at, and their levels as far as known.
+    pub(crate) left: Vec<(Locator, Option<u8>)>,
 }
 
 /// What a reader of rows finds.

@@ -6,8 +6,8 @@ use vere_ports::files::Errno;
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Urgency};
 use vere_ports::storage::Storage;
 
-use super::super::bring::Bring;
 use super::super::job::{InspectJob, Inspected, Job, Task};
+use super::super::state::pages::Bring;
 use super::super::state::{Asked, Volume, Working};
 use super::super::step::Moment;
 use super::collect::{self, CollectReport, CollectTerms};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::bring::Bring;
+use super::super::state::pages::Bring;
 use super::collect::{CollectReport, CollectTerms};
 use super::compare::Comparison;
 use super::finding::{CheckReport, CheckTerms};
