@@ -1,7 +1,7 @@
 //! Calls, answers and commits that wait for pages. Whatever changes rows reads every row before, so that nothing is half done
 //! when a page is missing.
 
-use super::state::pages::{PageKey, Parked, Rows};
+use super::state::pages::{PARKED_MAX, PageKey, Parked, Rows};
 use super::state::{Asked, Late, Volume};
 use super::step::{Notice, Step};
 use crate::rows::{Key, facts_prefix};
@@ -28,14 +28,20 @@ impl<S: Storage> Volume<S> {
                 Rows::Awaited(pages) => pages,
             }
         };
-        self.pages.parked.push_back(Parked {
+        let parked = Parked {
             id,
             caller,
             call,
             inode,
             is_change,
             pages,
-        });
+        };
+        if behind < PARKED_MAX {
+            self.pages.parked.push_back(parked);
+        } else {
+            self.reply(id, Err(Errno::NoMem));
+            self.end_parked(parked);
+        }
     }
 
     fn rows_of_call(&mut self, call: &Call) -> Rows {

@@ -14,6 +14,8 @@ use crate::format::{Locator, MailCopy, MailId};
 pub(crate) const PAGES_OCTETS: usize = 64 << 20;
 /// Pages asked for at once.
 pub(crate) const ASKED_MAX: usize = 64;
+/// Calls that wait for pages; a further one fails with ENOMEM. Each belongs to a thread of a program, which waits too.
+pub(crate) const PARKED_MAX: usize = 16_384;
 /// Pages that no account has, and mails with other UIDs, which are remembered; beyond, all are looked for again.
 pub(crate) const REMEMBERED_MAX: usize = 1_024;
 /// How long a page that no account has is not asked for again.

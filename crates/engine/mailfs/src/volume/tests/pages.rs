@@ -238,6 +238,9 @@ impl Run {
     }
 
     fn step(&mut self) {
+        // A call may add to the bound what its own rows need.
+        let octets = self.world.volume().files.tree().pages().octets();
+        assert!(octets < 600_000, "{octets} octets");
         let (at, to) = (self.place(), self.place());
         let (parent, name) = (self.folders[at.0], at.1.to_string());
         match self.random(12) {
