@@ -8,6 +8,7 @@
     )
 )]
 
+mod chunks;
 mod map;
 mod piece;
 mod stored;
@@ -15,6 +16,7 @@ mod stored;
 mod tests;
 mod unsent;
 
+pub use chunks::{CHUNK_MAX, range_lengths, sequence_lengths};
 pub use map::Content;
 pub use piece::{Piece, Source, UnsentId};
 pub use stored::{LoadError, allocated, load, save};

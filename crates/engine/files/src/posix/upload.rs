@@ -192,6 +192,19 @@ impl Files {
         content.map_or_else(Vec::new, |content| content.pieces().collect())
     }
 
+    /// The packs of all chunks of files with unsent octets: no row may name them yet.
+    pub fn packs_of_dirty(&self) -> impl Iterator<Item = u64> + '_ {
+        let dirty = self
+            .dirty
+            .keys()
+            .filter_map(|inode| self.contents.get(inode));
+        let pieces = dirty.flat_map(Content::pieces);
+        pieces.filter_map(|(_, piece)| match piece.source {
+            Source::Chunk { extent, .. } => Some(extent.pack.0),
+            _ => None,
+        })
+    }
+
     /// The size that programs see.
     ///
     /// # Errors

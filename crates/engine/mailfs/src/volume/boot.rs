@@ -10,6 +10,7 @@ use super::accounts::Accounts;
 use super::chain::Chain;
 use super::job::Seals;
 use super::journal::Journal;
+use super::local::Local;
 use super::packs::{ChunkCache, Fates};
 use super::page_store::pages_of;
 use super::record::Won;
@@ -135,6 +136,7 @@ pub(super) fn assemble<S: Storage>(
         files: Files::new(tree, Numbers::new(0, 0, 0)),
         fates: Fates::default(),
         cache: ChunkCache::new(terms.cache_max),
+        local: Local::none(),
         accounts: Accounts::new(&terms.accounts, &terms.groups),
         uploads: Uploads::default(),
         reads: Reads::default(),

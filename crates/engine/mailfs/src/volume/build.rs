@@ -7,6 +7,7 @@ use bytes::Bytes;
 use vere_ports::files::{CallId, Errno, Inode, Reply};
 use vere_ports::storage::Storage;
 
+use super::dedup::SHARED_MIN;
 use super::job::Unpacked;
 use super::packs::Fate;
 use super::record::{Begun, Part};
@@ -16,7 +17,7 @@ use super::step::Notice;
 use crate::content::{Piece, Source};
 use crate::format::commit::{Record, RecordKind, RowChange};
 use crate::format::{
-    Builder, Codec, FormatError, Index, Kind, MailId, PackNumber, Sealed, Subject, mail,
+    Builder, ChunkId, Codec, FormatError, Index, Kind, MailId, PackNumber, Sealed, Subject, mail,
 };
 use crate::rows::{Extent, Key};
 
@@ -46,7 +47,7 @@ impl<S: Storage> Volume<S> {
         let number = self.next_pack();
         let seals = self.seals.clone();
         let mut builder = Builder::new(Kind::Commit, seals.volume, seals.epoch, 0, number);
-        let (index, pinned) = self.add_contents(inline, &mut builder, number)?;
+        let (index, pinned, names) = self.add_contents(inline, &mut builder, number)?;
         for inode in self.commits.changed.keys().copied().collect::<Vec<_>>() {
             self.adopt_placed(inode);
         }
@@ -93,6 +94,7 @@ impl<S: Storage> Volume<S> {
             from,
             waiters,
             pinned,
+            names,
             checkpoint: record.checkpoint.map(|checkpoint| checkpoint.covers),
             rows: record.rows,
         });
@@ -107,9 +109,9 @@ impl<S: Storage> Volume<S> {
         inodes: &BTreeSet<Inode>,
         builder: &mut Builder,
         number: PackNumber,
-    ) -> Result<(Index, Vec<(Extent, Bytes)>), FormatError> {
+    ) -> Result<Contents, FormatError> {
         let mut index = Index::default();
-        let mut pinned = Vec::new();
+        let (mut pinned, mut names) = (Vec::new(), Vec::new());
         for cut in inodes
             .iter()
             .flat_map(|inode| self.cut(*inode, false))
@@ -117,19 +119,30 @@ impl<S: Storage> Volume<S> {
         {
             let unpacked: Unpacked = self.gather(&cut);
             let plain = unpacked.joined();
+            let name = self.seals.keys.chunk_id(&plain);
+            let is_long = plain.len() >= SHARED_MIN;
+            if let Some(extent) = is_long
+                .then(|| self.known_chunk(name, plain.len()))
+                .flatten()
+            {
+                self.local.shares(plain.len());
+                self.place(&cut, extent);
+                continue;
+            }
             let place = builder.push(Codec::Plain, plain.clone())?;
-            index
-                .entries
-                .push(unpacked.entry(&plain, place, &self.seals.keys));
+            index.entries.push(unpacked.entry(name, place));
             let extent = Extent {
                 pack: number,
                 at: place.at,
                 sealed_len: place.sealed_len,
             };
             self.place(&cut, extent);
+            if is_long {
+                names.push((name, plain.len(), extent));
+            }
             pinned.push((extent, plain));
         }
-        Ok((index, pinned))
+        Ok((index, pinned, names))
     }
 
     /// Notes in the journal what a commit has of it.
@@ -241,6 +254,9 @@ impl<S: Storage> Volume<S> {
         rows
     }
 }
+
+/// The index of a commit's chunks, the chunks, and their ids and lengths.
+type Contents = (Index, Vec<(Extent, Bytes)>, Vec<(ChunkId, usize, Extent)>);
 
 /// Why a commit cannot be made.
 #[derive(Debug, thiserror::Error)]

@@ -8,9 +8,9 @@ use vere_ports::storage::Storage;
 
 use super::record::Part;
 use super::state::commits::QUIET_MAX;
-use super::state::uploads::{CHUNK_MAX, Cut};
 use super::state::{PENDING_MAX, PENDING_OCTETS_MAX, RESERVED, SENDING_MAX, Volume};
 use super::step::{Moment, Notice, Step};
+use crate::content::CHUNK_MAX;
 use crate::format::PackNumber;
 use crate::posix::{ContentChange, Outcome};
 use crate::rows::Key;
@@ -18,6 +18,8 @@ use crate::tree::Change;
 
 /// Octets of a file that wait before the file's upload begins.
 const BEGIN_UPLOAD: u64 = 4 << 20;
+/// Octets that are cut at once: above the longest chunk.
+const UPLOAD_MIN: u64 = CHUNK_MAX as u64 + (1 << 20);
 
 impl<S: Storage> Volume<S> {
     /// A program calls.
@@ -161,11 +163,12 @@ impl<S: Storage> Volume<S> {
         {
             return;
         }
-        let cuts = self.cut(inode, true);
-        let octets: usize = cuts.iter().map(Cut::octets).sum();
-        if octets >= CHUNK_MAX.saturating_mul(2) {
-            self.upload(cuts, Urgency::Background, self.now);
+        // Octets that are too few for a certain cut are not searched again with each write.
+        if self.uncut(inode) < UPLOAD_MIN {
+            return;
         }
+        let cuts = self.cut(inode, true);
+        self.upload(cuts, Urgency::Background);
     }
 
     /// Files with much to send go on when packs are stored.

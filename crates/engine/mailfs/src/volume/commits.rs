@@ -147,7 +147,7 @@ impl<S: Storage> Volume<S> {
             }
             inline = inline.saturating_sub(octets);
             chunks = chunks.saturating_sub(cuts.len());
-            self.upload(cuts, Urgency::Synced, self.now);
+            self.upload(cuts, Urgency::Synced);
             // The disk works while the packs travel: the sync of the commit's own record finds little to do.
             self.steps
                 .extend(self.journal.take_unsynced().map(Step::Sync));
@@ -202,6 +202,9 @@ impl<S: Storage> Volume<S> {
         }
         self.note_won(won, &mut flight);
         self.note_epoch(won);
+        for (name, octets, extent) in std::mem::take(&mut flight.names) {
+            self.note_chunk(name, octets, extent);
+        }
         for (extent, octets) in flight.pinned {
             self.cache.put(extent, octets);
         }

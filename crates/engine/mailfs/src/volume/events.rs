@@ -129,6 +129,9 @@ impl<S: Storage> Volume<S> {
             (Some(Working::Chunk(chunk, copy)), JobResult(Done::Opened(opened))) => {
                 self.chunk_opened(chunk, copy, opened);
             }
+            (Some(Working::Names(number)), JobResult(Done::Named(names))) => {
+                self.chunks_named(number, names);
+            }
             (Some(Working::Pack(number)), JobResult(Done::Packed(packed))) => {
                 self.pack_made(number, packed)
             }

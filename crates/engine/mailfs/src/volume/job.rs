@@ -8,7 +8,7 @@ use vere_units::Timestamp;
 
 use crate::format::commit::Record;
 use crate::format::{
-    Builder, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind, Locator,
+    Builder, ChunkId, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind, Locator,
     MailId, PackNumber, Place, Subject, VolumeId, mail, open, open_frame_in_place,
 };
 
@@ -24,6 +24,8 @@ pub struct Job(pub(crate) Task);
 
 #[derive(Debug)]
 pub(crate) enum Task {
+    /// Gives the chunks of a pack their ids.
+    Name(NameJob),
     /// Makes the mails of a pack.
     Pack(PackJob),
     /// Opens a chunk.
@@ -40,6 +42,8 @@ pub struct JobResult(pub(crate) Done);
 
 #[derive(Debug)]
 pub(crate) enum Done {
+    /// The ids of chunks, in order.
+    Named(Vec<ChunkId>),
     /// The mails of a pack.
     Packed(Result<Packed, FormatError>),
     /// The octets of a chunk.
@@ -55,6 +59,7 @@ impl Job {
     #[must_use]
     pub fn run(self) -> JobResult {
         JobResult(match self.0 {
+            Task::Name(job) => Done::Named(job.run()),
             Task::Pack(job) => Done::Packed(job.run()),
             Task::Open(job) => Done::Opened(job.run()),
             Task::Copy(job) => Done::Copied(job.run()),
@@ -71,6 +76,21 @@ pub(crate) struct Seals {
     pub(crate) keys: Arc<Keys>,
 }
 
+/// Chunks that may be on accounts already.
+#[derive(Debug)]
+pub(crate) struct NameJob {
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) chunks: Vec<Unpacked>,
+}
+
+impl NameJob {
+    fn run(self) -> Vec<ChunkId> {
+        let chunks = self.chunks.iter();
+        let names = chunks.map(|chunk| self.keys.chunk_id(&chunk.joined()));
+        names.collect()
+    }
+}
+
 /// Chunks to be packed into a mail.
 #[derive(Debug)]
 pub(crate) struct PackJob {
@@ -78,6 +98,8 @@ pub(crate) struct PackJob {
     pub(crate) pack: PackNumber,
     pub(crate) group: u16,
     pub(crate) chunks: Vec<Unpacked>,
+    /// The ids of the chunks, in their order.
+    pub(crate) names: Vec<ChunkId>,
     /// The encodings of the group's accounts.
     pub(crate) encodings: Vec<Encoding>,
     pub(crate) date: Timestamp,
@@ -101,10 +123,10 @@ impl Unpacked {
         }
     }
 
-    pub(crate) fn entry(&self, plain: &[u8], place: Place, keys: &Keys) -> IndexEntry {
+    pub(crate) fn entry(&self, chunk: ChunkId, place: Place) -> IndexEntry {
         IndexEntry {
             place,
-            chunk: keys.chunk_id(plain),
+            chunk,
             inode: self.inode,
             offset: self.offset,
         }
@@ -133,10 +155,9 @@ impl PackJob {
         let mut builder = Builder::new(Kind::Data, *volume, *epoch, self.group, self.pack);
         let mut index = Index::default();
         let mut places = Vec::new();
-        for chunk in &self.chunks {
-            let plain = chunk.joined();
-            let place = builder.push(Codec::Plain, plain.clone())?;
-            index.entries.push(chunk.entry(&plain, place, keys));
+        for (chunk, name) in self.chunks.iter().zip(&self.names) {
+            let place = builder.push(Codec::Plain, chunk.joined())?;
+            index.entries.push(chunk.entry(*name, place));
             places.push(place);
         }
         let sealed = builder.finish(index.encode()?.into(), keys)?;

@@ -120,6 +120,15 @@ impl Fates {
         out
     }
 
+    /// The packs of chunks that have their place.
+    pub(crate) fn packs(&self) -> impl Iterator<Item = u64> + '_ {
+        let ranges = self.by_buffer.values().flatten();
+        ranges.filter_map(|range| match range.fate {
+            Fate::Placed { extent, .. } => Some(extent.pack.0),
+            Fate::Sending(_) => None,
+        })
+    }
+
     /// Forgets buffers that nobody refers to.
     pub(crate) fn retain(&mut self, is_live: impl Fn(u64) -> bool) {
         self.by_buffer.retain(|buffer, _| is_live(*buffer));

@@ -97,6 +97,7 @@ impl<S: Storage> Volume<S> {
             offset,
             urgency,
             copies,
+            is_damaged: false,
             reasons: Vec::new(),
         };
         self.reads.fetches.insert(chunk, fetch);
@@ -154,6 +155,9 @@ impl<S: Storage> Volume<S> {
         copy: MailCopy,
         answer: Result<Answer, Fault>,
     ) {
+        if matches!(answer, Ok(Answer::Gone)) {
+            self.damaged(chunk);
+        }
         let parts = match answer {
             Ok(Answer::Read(parts)) => {
                 <[Bytes; 2]>::try_from(parts).map_err(|_| "a part is missing".to_owned())
@@ -176,6 +180,13 @@ impl<S: Storage> Volume<S> {
             }
             (Err(reason), ..) => self.copy_failed(chunk, copy, &reason),
             _ => self.copy_failed(chunk, copy, "the pack is not known any more"),
+        }
+    }
+
+    /// A copy is none, whatever becomes of its account.
+    fn damaged(&mut self, chunk: Extent) {
+        if let Some(fetch) = self.reads.fetches.get_mut(&chunk) {
+            fetch.is_damaged = true;
         }
     }
 
@@ -213,6 +224,7 @@ impl<S: Storage> Volume<S> {
                     uid: copy.uid,
                     reason: error.to_string(),
                 }));
+                self.damaged(chunk);
                 self.copy_failed(chunk, copy, &error.to_string());
             }
         }
@@ -223,6 +235,9 @@ impl<S: Storage> Volume<S> {
         let Some(fetch) = self.reads.fetches.remove(&chunk) else {
             return;
         };
+        if fetch.is_damaged {
+            self.distrust(chunk.pack);
+        }
         if fetch.callers.is_empty() {
             return;
         }

@@ -39,6 +39,8 @@ pub struct Status {
     pub octets_per_second: u64,
     /// Commits on their way.
     pub commits_sending: usize,
+    /// Octets that this mount did not send, because the volume had them.
+    pub octets_shared: u64,
     /// Octets of the journal.
     pub journal_octets: u64,
     /// Octets of opened chunks in memory.
@@ -100,6 +102,7 @@ impl<S: Storage> Volume<S> {
             octets_sending: self.uploads.octets(),
             octets_per_second: self.speed.of(now.steady),
             commits_sending: self.chain.under_way(),
+            octets_shared: self.local.shared(),
             journal_octets: self.journal.octets(),
             cache_octets: self.cache.octets(),
             rows: RowsStatus {

@@ -1,102 +1,48 @@
 //! Uploads: written octets become chunks, chunks become packs, and packs go to a group of accounts.
 
 use super::accounts::{FIRST_DATA_MAILBOX, mailbox_name};
-use super::job::{Job, PackJob, Packed, Task, Unpacked};
+use super::job::{Job, NameJob, Packed, Task, Unpacked};
 use super::packs::{Fate, FateRange, Located};
-use super::state::uploads::{CHUNK_MAX, CHUNKS_MAX, Cut, PACK_MAX, Upload};
+use super::state::uploads::{CHUNKS_MAX, Cut, PACK_FULL, Upload};
 use super::state::{Asked, Volume, Working};
-use super::step::{Moment, Notice};
-use crate::content::{Source, UnsentId};
+use super::step::Notice;
 use crate::format::subject::id_word;
 use crate::format::{FormatError, Kind, MailCopy, PackNumber, Place};
 use crate::rows::{Extent, Key, PackRow, RowValue};
-use hashbrown::HashSet;
 use std::mem;
-use vere_ports::files::Inode;
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
 impl<S: Storage> Volume<S> {
-    /// Chunks of all written octets of a file that are neither sent nor on their way; `whole_only` leaves an end that may grow.
-    pub(super) fn cut(&self, inode: Inode, whole_only: bool) -> Vec<Cut> {
-        let mut cuts: Vec<Cut> = Vec::new();
-        for run in self.files.unsent_of(inode) {
-            let mut at = run.offset;
-            let mut continues = false;
-            for piece in run.pieces {
-                let Source::Unsent { id, skip } = piece.source else {
-                    continue;
-                };
-                for (skip, length, fate) in self.fates.of(id.0, skip, piece.length) {
-                    if fate.is_none() {
-                        add(&mut cuts, inode, continues, at, (id.0, skip, length));
-                    }
-                    continues = fate.is_none();
-                    at = at.saturating_add(length.into());
-                }
-            }
-        }
-        if whole_only {
-            cuts.retain(|cut| cut.octets() >= CHUNK_MAX);
-        }
-        cuts
-    }
-
-    /// The packs on which written octets of a file wait.
-    pub(super) fn sending(&self, inode: Inode) -> HashSet<u64> {
-        let mut packs = HashSet::new();
-        for piece in self
-            .files
-            .unsent_of(inode)
-            .into_iter()
-            .flat_map(|run| run.pieces)
-        {
-            if let Source::Unsent { id, skip } = piece.source {
-                for (_, _, fate) in self.fates.of(id.0, skip, piece.length) {
-                    if let Some(Fate::Sending(pack)) = fate {
-                        packs.insert(pack);
-                    }
-                }
-            }
-        }
-        packs
-    }
-
-    /// The octets of a chunk.
-    pub(super) fn gather(&self, cut: &Cut) -> Unpacked {
-        let pieces = cut.ranges.iter().map(|(id, skip, length)| {
-            let octets = self.files.unsent().get(UnsentId(*id), *skip, *length);
-            octets.unwrap_or_default()
-        });
-        Unpacked {
-            inode: cut.inode.0,
-            offset: cut.offset,
-            pieces: pieces.collect(),
-        }
-    }
-
     /// Sends chunks.
-    pub(super) fn upload(&mut self, cuts: Vec<Cut>, urgency: Urgency, now: Moment) {
+    pub(super) fn upload(&mut self, cuts: Vec<Cut>, urgency: Urgency) {
         let mut pack: Vec<Cut> = Vec::new();
         let mut octets = 0_usize;
         for cut in cuts {
             let length = cut.octets();
-            let is_full = octets.saturating_add(length) > PACK_MAX || pack.len() >= CHUNKS_MAX;
+            let is_full = octets >= PACK_FULL || pack.len() >= CHUNKS_MAX;
             if !pack.is_empty() && is_full {
-                self.upload_pack(mem::take(&mut pack), urgency, now);
+                self.upload_pack(mem::take(&mut pack), urgency);
                 octets = 0;
             }
             octets = octets.saturating_add(length);
             pack.push(cut);
         }
         if !pack.is_empty() {
-            self.upload_pack(pack, urgency, now);
+            self.upload_pack(pack, urgency);
         }
     }
 
-    fn upload_pack(&mut self, chunks: Vec<Cut>, urgency: Urgency, now: Moment) {
+    /// A pack begins with the ids of its chunks.
+    fn upload_pack(&mut self, chunks: Vec<Cut>, urgency: Urgency) {
         let unpacked = chunks.iter().map(|cut| self.gather(cut)).collect();
-        self.begin_pack(chunks, unpacked, urgency, now);
+        let number = self.begin_pack(chunks, unpacked, urgency);
+        let chunks = self.uploads.packs.get(&number.0);
+        let job = NameJob {
+            keys: self.seals.keys.clone(),
+            chunks: chunks.map_or_else(Vec::new, |upload| upload.unpacked.clone()),
+        };
+        self.work(Job(Task::Name(job)), Working::Names(number));
     }
 
     fn begin_pack(
@@ -104,30 +50,18 @@ impl<S: Storage> Volume<S> {
         chunks: Vec<Cut>,
         unpacked: Vec<Unpacked>,
         urgency: Urgency,
-        now: Moment,
     ) -> PackNumber {
         let number = self.next_pack();
-        for (id, skip, length) in chunks.iter().flat_map(|cut| &cut.ranges) {
-            let range = FateRange {
-                skip: *skip,
-                length: *length,
-                fate: Fate::Sending(number.0),
-            };
-            self.fates.set(*id, range);
+        for cut in &chunks {
+            self.set_fates(cut, Fate::Sending(number.0));
         }
         let group = self.accounts.best_group(urgency);
         let octets = chunks.iter().map(Cut::octets).sum();
-        let job = PackJob {
-            seals: self.seals.clone(),
-            pack: number,
-            group,
-            chunks: unpacked.clone(),
-            encodings: self.accounts.encodings(group),
-            date: now.date(),
-        };
         let upload = Upload {
             chunks,
             unpacked,
+            names: Vec::new(),
+            twins: Vec::new(),
             group,
             urgency,
             copies: Vec::new(),
@@ -137,7 +71,6 @@ impl<S: Storage> Volume<S> {
         };
         self.uploads.packs.insert(number.0, upload);
         self.accounts.group_begins(group, octets);
-        self.work(Job(Task::Pack(job)), Working::Pack(number));
         number
     }
 
@@ -150,11 +83,23 @@ impl<S: Storage> Volume<S> {
         let Upload {
             chunks,
             unpacked,
+            names,
+            twins,
             urgency,
             ..
         } = upload;
-        let other = self.begin_pack(chunks, unpacked, urgency, self.now);
+        let other = self.begin_pack(chunks, unpacked, urgency);
+        for (_, cut) in &twins {
+            self.set_fates(cut, Fate::Sending(other.0));
+        }
+        for (place, name) in names.iter().enumerate() {
+            self.uploads.coming.insert(*name, (other.0, place));
+        }
+        if let Some(upload) = self.uploads.packs.get_mut(&other.0) {
+            (upload.names, upload.twins) = (names, twins);
+        }
         self.commits.renumber(number, other);
+        self.make_pack(other);
     }
 
     /// The mails of a pack are made.
@@ -278,11 +223,11 @@ impl<S: Storage> Volume<S> {
             return;
         }
         self.speed.add(self.now.steady, octets.into());
-        let Some(upload) = self.uploads.packs.remove(&number.0) else {
+        let Some(mut upload) = self.uploads.packs.remove(&number.0) else {
             return;
         };
         self.accounts.group_ends(upload.group, upload.octets);
-        let Some(packed) = upload.packed else {
+        let Some(packed) = upload.packed.take() else {
             return;
         };
         for member in members {
@@ -292,23 +237,33 @@ impl<S: Storage> Volume<S> {
         }
         let located = Located {
             id: packed.id,
-            copies: upload.copies,
+            copies: upload.copies.clone(),
         };
         self.locate(number.0, located, (Kind::Data, upload.group, packed.octets));
-        for (cut, place) in upload.chunks.iter().zip(&packed.places) {
-            let Place { at, sealed_len } = *place;
-            self.place(
-                cut,
-                Extent {
-                    pack: number,
-                    at,
-                    sealed_len,
-                },
-            );
-        }
+        self.place_chunks(number, &upload, &packed);
         self.pack_stored(number);
         self.upload_more();
         self.resume_blocked();
+    }
+
+    /// The chunks of a pack have their places, and so have equal chunks of other packs.
+    fn place_chunks(&mut self, number: PackNumber, upload: &Upload, packed: &Packed) {
+        let extent = |place: &Place| Extent {
+            pack: number,
+            at: place.at,
+            sealed_len: place.sealed_len,
+        };
+        let named = upload.chunks.iter().zip(&upload.names);
+        for ((cut, name), place) in named.zip(&packed.places) {
+            self.uploads.coming.remove(name);
+            self.place(cut, extent(place));
+            self.note_chunk(*name, cut.octets(), extent(place));
+        }
+        for (place, cut) in &upload.twins {
+            if let Some(place) = packed.places.get(*place) {
+                self.place(cut, extent(place));
+            }
+        }
     }
 
     /// Sends a further copy of a pack, or leaves the copy to later while the account rests.
@@ -389,37 +344,5 @@ impl<S: Storage> Volume<S> {
             id: row.mail,
             copies: row.copies,
         })
-    }
-}
-
-/// Adds a range to the last chunk if the range continues the chunk and has room, else to new chunks.
-fn add(cuts: &mut Vec<Cut>, inode: Inode, continues: bool, offset: u64, range: (u64, u32, u32)) {
-    let (id, mut skip, mut length) = range;
-    let mut offset = offset;
-    let mut continues = continues;
-    while length > 0 {
-        let used = cuts
-            .last()
-            .filter(|_| continues)
-            .map_or(CHUNK_MAX, Cut::octets);
-        let room = u32::try_from(CHUNK_MAX.saturating_sub(used)).unwrap_or(0);
-        let room = if room == 0 {
-            u32::try_from(CHUNK_MAX).unwrap_or(u32::MAX)
-        } else {
-            room
-        };
-        let taken = length.min(room);
-        match cuts.last_mut() {
-            Some(last) if used < CHUNK_MAX => last.ranges.push((id, skip, taken)),
-            _ => cuts.push(Cut {
-                inode,
-                offset,
-                ranges: vec![(id, skip, taken)],
-            }),
-        }
-        skip = skip.saturating_add(taken);
-        length = length.saturating_sub(taken);
-        offset = offset.saturating_add(taken.into());
-        continues = true;
     }
 }

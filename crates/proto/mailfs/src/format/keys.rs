@@ -25,6 +25,7 @@ pub struct Keys {
     /// Earlier epochs, newest last.
     earlier: Vec<(u16, EpochKeys)>,
     local: [u8; 32],
+    hints: [u8; 32],
 }
 
 /// The keys derived from the volume key of an epoch.
@@ -66,6 +67,7 @@ impl Keys {
             epoch: None,
             earlier: Vec::new(),
             local: derive("local", &key.0),
+            hints: derive("hints", &key.0),
         }
     }
 
@@ -81,6 +83,7 @@ impl Keys {
             epoch: Some(*epoch),
             earlier: earlier.iter().map(derived).collect(),
             local: derive("local", &first.0),
+            hints: derive("hints", &first.0),
         })
     }
 
@@ -112,6 +115,13 @@ impl Keys {
     #[must_use]
     pub const fn local(&self) -> &[u8; 32] {
         &self.local
+    }
+
+    /// The tag of an entry in a table of hints, which tells an entry of this volume from whatever a disk has made of it.
+    #[must_use]
+    pub fn hint_tag(&self, entry: &[u8]) -> [u8; 8] {
+        let hash = blake3::keyed_hash(&self.hints, entry);
+        hash.as_bytes().first_chunk().copied().unwrap_or_default()
     }
 }
 
@@ -169,6 +179,8 @@ mod tests {
         let of = |context: &str| blake3::derive_key(context, &[7; 32]);
         assert_eq!(epoch.mail_id(), &of("veredarius mailfs v1 mail id"));
         assert_eq!(keys.local(), &of("veredarius mailfs v1 local"));
+        let hint = blake3::keyed_hash(&of("veredarius mailfs v1 hints"), b"entry");
+        assert_eq!(keys.hint_tag(b"entry"), hint.as_bytes()[..8]);
         let chunk = blake3::keyed_hash(&of("veredarius mailfs v1 chunk id"), b"content");
         assert_eq!(keys.chunk_id(b"content").0, chunk.as_bytes()[..16]);
         let mail = MailId([9; 16]);

@@ -2,7 +2,7 @@
 
 use crate::content::Piece;
 use crate::format::commit::RowChange;
-use crate::format::{MailId, PackNumber};
+use crate::format::{ChunkId, MailId, PackNumber};
 use crate::rows::Extent;
 use bytes::Bytes;
 use hashbrown::HashSet;
@@ -92,6 +92,8 @@ pub(crate) struct Flight {
     pub(crate) waiters: Vec<(CallId, Reply)>,
     /// Chunks in the commit: nobody can fetch them before the commit is in the log.
     pub(crate) pinned: Vec<(Extent, Bytes)>,
+    /// The ids and lengths of these chunks.
+    pub(crate) names: Vec<(ChunkId, usize, Extent)>,
     /// The checkpoint that the commit names, by its covered generation.
     pub(crate) checkpoint: Option<NonZeroU64>,
     pub(crate) rows: Vec<RowChange>,
@@ -143,6 +145,15 @@ impl Commits {
         for want in &mut self.wants {
             if want.packs.remove(&before.0) {
                 want.packs.insert(after.0);
+            }
+        }
+    }
+
+    /// Octets that were to be in a pack are in another one: whoever waits for the first waits for both.
+    pub(crate) fn also(&mut self, pack: PackNumber, other: PackNumber) {
+        for want in &mut self.wants {
+            if want.packs.contains(&pack.0) {
+                want.packs.insert(other.0);
             }
         }
     }

@@ -27,6 +27,7 @@ use super::facts::{FactsRun, FactsTicket};
 use super::job::JobId;
 use super::job::Seals;
 use super::journal::Journal;
+use super::local::Local;
 use super::packs::{ChunkCache, Fates};
 use super::step::{Moment, Notice, Step};
 use super::upkeep::state::{Ticket, Upkeep};
@@ -97,6 +98,7 @@ pub struct Volume<S: Storage> {
     pub(crate) files: Files,
     pub(crate) fates: Fates,
     pub(crate) cache: ChunkCache,
+    pub(crate) local: Local<S>,
     pub(crate) accounts: Accounts,
     pub(crate) uploads: Uploads,
     pub(crate) reads: Reads,
@@ -174,6 +176,7 @@ pub(crate) struct Late {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Working {
     Chunk(Extent, MailCopy),
+    Names(PackNumber),
     Pack(PackNumber),
     Copy(PackNumber, u16, MailCopy),
     Upkeep(usize),

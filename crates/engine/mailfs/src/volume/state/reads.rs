@@ -103,6 +103,8 @@ pub(crate) struct Fetch {
     pub(crate) urgency: Urgency,
     /// Copies not tried yet.
     pub(crate) copies: Vec<MailCopy>,
+    /// Whether a mail of a tried copy is gone, or is none.
+    pub(crate) is_damaged: bool,
     /// What the tried copies said.
     pub(crate) reasons: Vec<String>,
 }

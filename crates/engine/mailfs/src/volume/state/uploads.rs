@@ -1,16 +1,15 @@
 //! Packs on their way.
 
 use crate::content::{Piece, Source, UnsentId};
-use crate::format::MailCopy;
+use crate::format::{ChunkId, MailCopy};
 use crate::volume::job::{Packed, Unpacked};
 use hashbrown::HashMap;
 use vere_ports::files::Inode;
 use vere_ports::mail_accounts::Urgency;
 
-/// Octets of a chunk.
-pub(crate) const CHUNK_MAX: usize = 512 << 10;
-/// Octets of a pack's chunks.
-pub(crate) const PACK_MAX: usize = 1 << 20;
+/// Octets of a pack's chunks with which a pack takes no further chunk: packs of long files have 1 MiB on average, and none has more
+/// than a mail may have, since a chunk has 2 MiB at most.
+pub(crate) const PACK_FULL: usize = 768 << 10;
 /// Chunks of a pack or a commit: below the frames that a mail may have.
 pub(crate) const CHUNKS_MAX: usize = 4_000;
 
@@ -18,6 +17,8 @@ pub(crate) const CHUNKS_MAX: usize = 4_000;
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
     pub(crate) packs: HashMap<u64, Upload>,
+    /// Chunks on their way: the pack, and the chunk's place among the pack's chunks.
+    pub(crate) coming: HashMap<ChunkId, (u64, usize)>,
 }
 
 /// A pack on its way.
@@ -26,6 +27,10 @@ pub(crate) struct Upload {
     pub(crate) chunks: Vec<Cut>,
     /// The octets of the chunks, for a pack that must go to another group.
     pub(crate) unpacked: Vec<Unpacked>,
+    /// The ids of the chunks, as soon as known.
+    pub(crate) names: Vec<ChunkId>,
+    /// Chunks with the octets of a chunk of this pack: the place of that chunk.
+    pub(crate) twins: Vec<(usize, Cut)>,
     pub(crate) group: u16,
     pub(crate) urgency: Urgency,
     pub(crate) copies: Vec<MailCopy>,

@@ -4,6 +4,7 @@ mod basics;
 mod budgets;
 mod checkpoints;
 mod crashes;
+mod dedup;
 mod facts;
 mod fingerprints;
 mod outages;
@@ -28,8 +29,8 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Ur
 use vere_units::Timestamp;
 
 use super::{
-    AccountTerms, Create, GroupTerms, Machine, Moment, Notice, OpenError, OpenStep, Opening, Step,
-    Terms, Volume,
+    AccountTerms, CacheTerms, Create, GroupTerms, Machine, Moment, Notice, OpenError, OpenStep,
+    Opening, Step, Terms, Volume,
 };
 use crate::format::{Encoding, Keys, VolumeId, VolumeKey};
 
@@ -53,6 +54,8 @@ pub(super) type Fortune = Box<dyn FnMut(AccountId, &Request) -> Luck>;
 pub(super) struct World {
     pub(super) accounts: BTreeMap<u16, MemoryAccount>,
     pub(super) disk: MemoryDisk,
+    /// The folder of the cache.
+    pub(super) cache: MemoryDisk,
     pub(super) volume: Option<Volume<MemoryDisk>>,
     pub(super) now: u64,
     pub(super) notices: Vec<Notice>,
@@ -126,6 +129,7 @@ impl World {
                 .map(|number| (number, MemoryAccount::new()))
                 .collect(),
             disk: MemoryDisk::default(),
+            cache: MemoryDisk::default(),
             volume: None,
             now: 1_700_000_000_000,
             notices: Vec::new(),
@@ -147,9 +151,19 @@ impl World {
             (CALLER, moment),
         );
         world.volume = Some(volume.unwrap());
+        world.use_cache();
         world.settle();
         assert!(world.volume().is_quiet());
         world
+    }
+
+    fn use_cache(&mut self) {
+        let cache = self.cache.clone();
+        let terms = CacheTerms {
+            chunks_max: 64 << 20,
+            hints_max: 256 << 10,
+        };
+        self.volume().use_cache(&cache, terms);
     }
 
     pub(super) fn volume(&mut self) -> &mut Volume<MemoryDisk> {
@@ -446,6 +460,7 @@ impl World {
     pub(super) fn lose_folder(&mut self) {
         self.kill();
         self.disk = MemoryDisk::default();
+        self.cache = MemoryDisk::default();
     }
 
     /// Mounts again.
@@ -476,6 +491,7 @@ impl World {
         }
         let now = self.moment();
         self.volume = Some(opening.finish(now)?);
+        self.use_cache();
         self.settle();
         Ok(())
     }

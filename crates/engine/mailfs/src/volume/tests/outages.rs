@@ -53,20 +53,19 @@ fn a_member_that_comes_back_is_given_what_it_missed() {
     let data = noise(2, 3 << 20);
     world.put(ROOT, "a", &data);
     assert_eq!(world.sync(), Ok(Reply::Done));
-    assert_eq!(
-        (data_mails(&mut world, 2), data_mails(&mut world, 3)),
-        (3, 0)
-    );
-    assert_eq!(world.volume().status().copies_missing, 3);
+    let packs = data_mails(&mut world, 2);
+    assert!(packs >= 2);
+    assert_eq!(data_mails(&mut world, 3), 0);
+    assert_eq!(world.volume().status().copies_missing, packs);
     // Neither a kill nor time makes the mount forget.
     world.kill();
     world.mount().unwrap();
-    assert_eq!(world.volume().status().copies_missing, 3);
+    assert_eq!(world.volume().status().copies_missing, packs);
     world.fortune = Box::new(|_, _| Luck::Good);
     for _ in 0..10 {
         world.pass(Duration::from_secs(60));
     }
-    assert_eq!(data_mails(&mut world, 3), 3);
+    assert_eq!(data_mails(&mut world, 3), packs);
     assert_eq!(world.volume().status().copies_missing, 0);
     world.sync().unwrap();
     world.lose_folder();

@@ -72,6 +72,7 @@ impl<S: Storage> Volume<S> {
         visit_extents(self.files.tree(), |_, _, _, extent| {
             live.insert(extent.pack.0);
         })?;
+        live.extend(self.packs_in_use());
         let under_way = upkeep.comparison.packs.keys();
         live.extend(under_way.filter(|pack| self.uploads.has(**pack)));
         let present = Present {

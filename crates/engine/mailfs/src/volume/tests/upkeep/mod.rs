@@ -33,7 +33,7 @@ impl World {
         None
     }
 
-    fn check(&mut self, data: bool, repair: bool) -> CheckReport {
+    pub(super) fn check(&mut self, data: bool, repair: bool) -> CheckReport {
         let now = self.moment();
         assert!(self.volume().check(now, CheckTerms { data, repair }));
         match self.upkept() {
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    fn collect(&mut self) -> Option<CollectReport> {
+    pub(super) fn collect(&mut self) -> Option<CollectReport> {
         let now = self.moment();
         assert!(self.volume().collect(now, CollectTerms::DEFAULT));
         match self.upkept()? {
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    fn days(&mut self, days: u32) {
+    pub(super) fn days(&mut self, days: u32) {
         self.pass(DAY * days);
     }
 
@@ -60,12 +60,16 @@ impl World {
         mailbox.map_or_else(Vec::new, |mailbox| mailbox.mails.keys().copied().collect())
     }
 
-    fn shelf(&mut self, account: u16, mailbox: &str) -> &mut vere_faults::accounts::MemoryMailbox {
+    pub(super) fn shelf(
+        &mut self,
+        account: u16,
+        mailbox: &str,
+    ) -> &mut vere_faults::accounts::MemoryMailbox {
         let account = self.accounts.get_mut(&account).unwrap();
         account.mailbox(mailbox).unwrap()
     }
 
-    fn remove(&mut self, name: &str) {
+    pub(super) fn remove(&mut self, name: &str) {
         let call = Call::Unlink {
             parent: ROOT,
             name: name.as_bytes().to_vec(),

@@ -1,0 +1,168 @@
+//! Written octets that are neither sent nor on their way become chunks.
+
+use super::job::Unpacked;
+use super::packs::Fate;
+use super::state::Volume;
+use super::state::uploads::Cut;
+use crate::content::{CHUNK_MAX, Source, UnsentId, range_lengths, sequence_lengths};
+use bytes::Bytes;
+use hashbrown::HashSet;
+use vere_ports::files::Inode;
+use vere_ports::storage::Storage;
+
+/// Octets of a file without a gap: the ranges of buffers as chunks have them.
+struct Stretch {
+    offset: u64,
+    octets: u64,
+    ranges: Vec<(u64, u32, u32)>,
+}
+
+impl<S: Storage> Volume<S> {
+    /// Chunks of all written octets of a file that are neither sent nor on their way; `whole_only` leaves an end that may grow.
+    pub(super) fn cut(&mut self, inode: Inode, whole_only: bool) -> Vec<Cut> {
+        let size = self.files.size(inode).unwrap_or(0);
+        let mut cuts = Vec::new();
+        for stretch in self.stretches(inode) {
+            let end = stretch.offset.saturating_add(stretch.octets);
+            // Programs write to the end of files in sequence, and long ranges as well.
+            let lengths = if end >= size || stretch.octets >= CHUNK_MAX as u64 {
+                let parts = stretch.ranges.iter().map(|range| self.range(range));
+                sequence_lengths(parts, whole_only)
+            } else {
+                range_lengths(stretch.octets, whole_only)
+            };
+            split(inode, stretch, lengths, &mut cuts);
+        }
+        cuts
+    }
+
+    /// Written octets of a file that are neither sent nor on their way.
+    pub(super) fn uncut(&self, inode: Inode) -> u64 {
+        let stretches = self.stretches(inode).into_iter();
+        stretches.fold(0, |sum, stretch| sum.saturating_add(stretch.octets))
+    }
+
+    fn stretches(&self, inode: Inode) -> Vec<Stretch> {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for run in self.files.unsent_of(inode) {
+            let mut at = run.offset;
+            let mut continues = false;
+            for piece in run.pieces {
+                let Source::Unsent { id, skip } = piece.source else {
+                    continue;
+                };
+                for (skip, length, fate) in self.fates.of(id.0, skip, piece.length) {
+                    if fate.is_none() {
+                        add(&mut stretches, continues, at, (id.0, skip, length));
+                    }
+                    continues = fate.is_none();
+                    at = at.saturating_add(length.into());
+                }
+            }
+        }
+        stretches
+    }
+
+    /// The packs on which written octets of a file wait.
+    pub(super) fn sending(&self, inode: Inode) -> HashSet<u64> {
+        let mut packs = HashSet::new();
+        let runs = self.files.unsent_of(inode).into_iter();
+        for piece in runs.flat_map(|run| run.pieces) {
+            if let Source::Unsent { id, skip } = piece.source {
+                for (_, _, fate) in self.fates.of(id.0, skip, piece.length) {
+                    if let Some(Fate::Sending(pack)) = fate {
+                        packs.insert(pack);
+                    }
+                }
+            }
+        }
+        packs
+    }
+
+    /// The octets of a chunk.
+    pub(super) fn gather(&self, cut: &Cut) -> Unpacked {
+        Unpacked {
+            inode: cut.inode.0,
+            offset: cut.offset,
+            pieces: cut.ranges.iter().map(|range| self.range(range)).collect(),
+        }
+    }
+
+    fn range(&self, (id, skip, length): &(u64, u32, u32)) -> Bytes {
+        let octets = self.files.unsent().get(UnsentId(*id), *skip, *length);
+        octets.unwrap_or_default()
+    }
+}
+
+fn add(stretches: &mut Vec<Stretch>, continues: bool, offset: u64, range: (u64, u32, u32)) {
+    let octets = u64::from(range.2);
+    match stretches.last_mut() {
+        Some(last) if continues => {
+            last.octets = last.octets.saturating_add(octets);
+            last.ranges.push(range);
+        }
+        _ => stretches.push(Stretch {
+            offset,
+            octets,
+            ranges: vec![range],
+        }),
+    }
+}
+
+/// Adds chunks of these lengths; octets of the stretch behind the last one stay.
+fn split(inode: Inode, stretch: Stretch, lengths: Vec<usize>, cuts: &mut Vec<Cut>) {
+    let mut ranges = stretch.ranges.into_iter();
+    let mut rest = ranges.next();
+    let mut offset = stretch.offset;
+    for length in lengths {
+        let mut left = u32::try_from(length).unwrap_or(u32::MAX);
+        let mut cut = Cut {
+            inode,
+            offset,
+            ranges: Vec::new(),
+        };
+        while left > 0
+            && let Some((id, skip, octets)) = rest
+        {
+            let taken = octets.min(left);
+            cut.ranges.push((id, skip, taken));
+            left = left.saturating_sub(taken);
+            rest = if taken < octets {
+                let behind = skip.saturating_add(taken);
+                Some((id, behind, octets.saturating_sub(taken)))
+            } else {
+                ranges.next()
+            };
+        }
+        offset = offset.saturating_add(cut.octets() as u64);
+        cuts.push(cut);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_is_split_within_and_between_buffers() {
+        let stretch = Stretch {
+            offset: 100,
+            octets: 60,
+            ranges: vec![(1, 5, 20), (2, 0, 40)],
+        };
+        let mut cuts = Vec::new();
+        split(Inode(9), stretch, vec![10, 30, 15], &mut cuts);
+        let found: Vec<_> = cuts
+            .into_iter()
+            .map(|cut| (cut.offset, cut.ranges))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (100, vec![(1, 5, 10)]),
+                (110, vec![(1, 15, 10), (2, 0, 20)]),
+                (140, vec![(2, 20, 15)]),
+            ]
+        );
+    }
+}

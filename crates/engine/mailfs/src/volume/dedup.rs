@@ -1,0 +1,133 @@
+//! Chunks that the volume has already are not sent again: files name the frame that is stored.
+//!
+//! Where a chunk is, a table on the local disk tells: a hint, of the chunks that this mount has stored or read. A hint counts
+//! only while the volume's rows have the pack and no tombstone for the pack. A tombstone that comes later does no harm: before a
+//! pack is removed, a collection looks again at what files need.
+
+use super::job::{Job, PackJob, Task, Unpacked};
+use super::local::{CacheTerms, Local};
+use super::packs::{Fate, FateRange};
+use super::state::uploads::{Cut, Upload};
+use super::state::{Volume, Working};
+use crate::format::{ChunkId, PackNumber};
+use crate::rows::{Extent, Key};
+use vere_ports::storage::Storage;
+
+/// Octets of a chunk for which a search pays: a frame elsewhere costs a later reader a request.
+pub(super) const SHARED_MIN: usize = 1 << 10;
+
+impl<S: Storage> Volume<S> {
+    /// Has the mount use a folder for hints and chunks, which survive its end. The folder is this mount's alone.
+    pub fn use_cache(&mut self, storage: &S, terms: CacheTerms) {
+        self.local = Local::open(storage, terms, self.now.steady);
+    }
+
+    /// The chunks of a pack have their ids: only those go that the volume lacks.
+    pub(super) fn chunks_named(&mut self, number: PackNumber, names: Vec<ChunkId>) {
+        let Some(mut upload) = self.uploads.packs.remove(&number.0) else {
+            return;
+        };
+        let chunks = std::mem::take(&mut upload.chunks).into_iter();
+        let chunks = chunks.zip(std::mem::take(&mut upload.unpacked)).zip(names);
+        let mut known = Vec::new();
+        let mut twins = Vec::new();
+        for ((cut, unpacked), name) in chunks {
+            let octets = cut.octets();
+            let is_long = octets >= SHARED_MIN;
+            if let Some(extent) = is_long.then(|| self.known_chunk(name, octets)).flatten() {
+                known.push((cut, extent));
+            } else if let Some(place) = self.uploads.coming.get(&name).filter(|_| is_long) {
+                twins.push((*place, cut));
+            } else {
+                let place = (number.0, upload.chunks.len());
+                self.uploads.coming.insert(name, place);
+                upload.add(cut, unpacked, name);
+            }
+        }
+        let saved: usize = known.iter().map(|(cut, _)| cut.octets()).sum();
+        let saved = saved.saturating_add(twins.iter().map(|(_, cut)| cut.octets()).sum());
+        self.local.shares(saved);
+        self.accounts.group_ends(upload.group, saved);
+        upload.octets = upload.octets.saturating_sub(saved);
+        let is_empty = upload.chunks.is_empty();
+        if !is_empty {
+            self.uploads.packs.insert(number.0, upload);
+            self.make_pack(number);
+        }
+        for ((pack, place), cut) in twins {
+            self.set_fates(&cut, Fate::Sending(pack));
+            self.commits.also(number, PackNumber(pack));
+            if let Some(upload) = self.uploads.packs.get_mut(&pack) {
+                upload.twins.push((place, cut));
+            }
+        }
+        for (cut, extent) in known {
+            self.place(&cut, extent);
+        }
+        if is_empty {
+            self.pack_stored(number);
+            self.upload_more();
+            self.resume_blocked();
+        }
+    }
+
+    /// Has the mails of a pack made.
+    pub(super) fn make_pack(&mut self, number: PackNumber) {
+        let Some(upload) = self.uploads.packs.get(&number.0) else {
+            return;
+        };
+        let job = PackJob {
+            seals: self.seals.clone(),
+            pack: number,
+            group: upload.group,
+            chunks: upload.unpacked.clone(),
+            names: upload.names.clone(),
+            encodings: self.accounts.encodings(upload.group),
+            date: self.now.date(),
+        };
+        self.work(Job(Task::Pack(job)), Working::Pack(number));
+    }
+
+    pub(super) fn set_fates(&mut self, cut: &Cut, fate: Fate) {
+        for (id, skip, length) in &cut.ranges {
+            let range = FateRange {
+                skip: *skip,
+                length: *length,
+                fate,
+            };
+            self.fates.set(*id, range);
+        }
+    }
+
+    /// Where a chunk of this id and length is, if the volume has one that can be read.
+    pub(super) fn known_chunk(&self, name: ChunkId, octets: usize) -> Option<Extent> {
+        let extent = self.local.chunk(&self.seals.keys, name, octets)?;
+        let located = self.located(extent.pack.0)?;
+        let condemned = Key::Tombstone(extent.pack.0).encode();
+        let is_condemned = self.files.tree().get(&condemned).ok()?.is_some();
+        (!located.copies.is_empty() && !is_condemned).then_some(extent)
+    }
+
+    /// A chunk is stored.
+    pub(super) fn note_chunk(&mut self, name: ChunkId, octets: usize, extent: Extent) {
+        self.local.note(&self.seals.keys, name, octets, extent);
+    }
+
+    /// Copies of a pack are damaged or gone: the pack's chunks are sent again when they are written again.
+    pub(super) fn distrust(&mut self, pack: PackNumber) {
+        self.local.distrust(&self.seals.keys, pack);
+    }
+
+    /// Every pack that files name whose rows are not written yet.
+    pub(super) fn packs_in_use(&self) -> impl Iterator<Item = u64> + '_ {
+        self.files.packs_of_dirty().chain(self.fates.packs())
+    }
+}
+
+impl Upload {
+    fn add(&mut self, cut: Cut, unpacked: Unpacked, name: ChunkId) {
+        self.chunks.push(cut);
+        self.unpacked.push(unpacked);
+        self.names.push(name);
+    }
+}
