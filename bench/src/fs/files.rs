@@ -20,6 +20,9 @@ pub(super) const READ_MEDIUM: &str = "32 MB cold read";
 pub(super) const ARRIVED_MEDIUM: &str = "32 MB arrived";
 pub(super) const WIRE_UP: &str = "32 MB write: octets on the wire";
 pub(super) const WIRE_DOWN: &str = "32 MB cold read: octets on the wire";
+pub(super) const WRITE_AGAIN: &str = "32 MB second copy: write+fsync+close";
+pub(super) const WIRE_AGAIN: &str = "32 MB second copy: octets on the wire";
+pub(super) const READ_AGAIN: &str = "32 MB read again after a remount";
 pub(super) const WRITE_LARGE: &str = "large write+fsync";
 pub(super) const ARRIVED_LARGE: &str = "large write, arrived";
 pub(super) const READ_LARGE: &str = "large cold read";
@@ -47,6 +50,12 @@ const MEDIUM_NAMES: Names = Names {
     write: WRITE_MEDIUM,
     arrived: ARRIVED_MEDIUM,
     read: READ_MEDIUM,
+};
+
+const AGAIN_NAMES: Names = Names {
+    write: WRITE_AGAIN,
+    arrived: WRITE_AGAIN,
+    read: READ_AGAIN,
 };
 
 /// Writes and reads the files of a round.
@@ -84,7 +93,30 @@ pub(super) fn measure(
     let path = large.join("f");
     read(system, &path, &medium, &MEDIUM_NAMES, round_trip, results)?;
     per_octet(system, before, false, at(round_trip, WIRE_DOWN), results);
-    Ok(())
+    again(&large, &medium, round_trip, system, results)
+}
+
+/// Writes a file's content once more, and reads the file on a new mount with all caches.
+fn again(
+    folder: &Path,
+    content: &[u8],
+    round_trip: u64,
+    system: &mut dyn System,
+    results: &mut Results,
+) -> Result<(), BenchError> {
+    let copy = folder.join("copy");
+    let before = system.traffic();
+    let begun = Instant::now();
+    store(&copy, content).map_err(BenchError::io("write a copy"))?;
+    let took = begun.elapsed();
+    results.time(system.name(), at(round_trip, WRITE_AGAIN), took);
+    system.arrive(&copy, content.len() as u64)?;
+    per_octet(system, before, true, at(round_trip, WIRE_AGAIN), results);
+    system.unmount()?;
+    system.mount()?;
+    fs::metadata(system.root()).map_err(BenchError::io("look at the root"))?;
+    let path = folder.join("f");
+    read(system, &path, content, &AGAIN_NAMES, round_trip, results)
 }
 
 /// Writes and reads a large file.

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use vere_mailfs::volume::Fingerprint;
+use serde::{Deserialize, Serialize};
+use vere_mailfs::volume::{Fingerprint, Strategy};
 
 /// The commands of `vere fs`.
 #[derive(Debug, Subcommand)]
@@ -23,10 +24,12 @@ pub enum FsCommand {
     ///
     /// With --json: mounted_at; mode (weak or strong); generation of the newest commit; fingerprint (of that commit, for --expect-head of `vere fs mount`); writer (this machine's number); quiet
     /// (the servers have every change); rows_waiting; octets_waiting (written, and on no server yet); octets_sending; octets_per_second (of uploads, over 10 s); seconds_left (null
-    /// without uploads); commits_sending; journal_octets; cache_octets; copies_missing; read_only (the reason, or null); accounts, each
+    /// without uploads); commits_sending; journal_octets; cache_octets (content in memory); disk_octets (content in the cache on disk), disk_hits and
+    /// disk_misses (chunks read that the cache had or lacked, since the start); octets_shared (content written that the volume had already, so that
+    /// nothing was sent); copies_missing; read_only (the reason, or null); accounts, each
     /// with account, requests under way, failing (the reason, or null), failing_for_s, next_attempt_s, used_octets and limit_octets
-    /// (null where the account tells no quota), encoding, scarce (why work waits for the budget of the day, or null), scarce_for_s,
-    /// upload and download (null without a budget: used_octets and limit_octets of 24 hours, room_in_s); groups, each with group, accounts, packs, octets, missing (by account).
+    /// (null where the account tells no quota), encoding, up and down (octets a second, null where not measured), scarce (why work waits for the budget of the day, or null), scarce_for_s,
+    /// upload and download (null without a budget: used_octets and limit_octets of 24 hours, room_in_s); groups, each with group, strategy, accounts, packs, octets, missing (by account).
     Status(VolumeArgs),
     /// Wait until all changes are on the servers.
     Sync(VolumeArgs),
@@ -59,9 +62,10 @@ pub enum FsCommand {
     /// older facts), accounts_failing, generation, fingerprint, checkpoint (the generation it covers, or null), commits (read behind
     /// the checkpoint), writer, salvaged (null without --salvage), check (as of `vere fs check`).
     Rebuild(RebuildArgs),
-    /// Print the mode of a mounted volume, or switch it.
+    /// Print the mode of a mounted volume, or switch mode and strategy.
     ///
-    /// The volume's file has the mode of later mounts (`mode`).
+    /// The volume's file has the mode of later mounts (`mode`); the volume itself has the strategy, for every mount. With --json: mode and
+    /// strategy. For example, `vere fs mode home strong --strategy all`.
     Mode(ModeArgs),
     /// Manage the accounts of a volume.
     Accounts {
@@ -213,6 +217,14 @@ pub struct InitArgs {
     /// Accounts that keep equal data, by their places on the command line, such as 1,2; once for each group.
     #[arg(long = "group", value_name = "N,N", requires = "accounts")]
     pub(crate) groups: Vec<String>,
+    /// How groups of accounts read and write; `vere fs mode` changes it.
+    #[arg(
+        long,
+        value_name = "STRATEGY",
+        default_value = "one",
+        requires = "accounts"
+    )]
+    pub(crate) strategy: StrategyWord,
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
 }
@@ -335,6 +347,28 @@ impl Mode {
     }
 }
 
+/// How groups of accounts read and write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StrategyWord {
+    /// A write waits for `sync_copies` accounts of a group, the least busy ones; the others get their copies later.
+    One,
+    /// A write waits for every account of the group that can be reached.
+    All,
+    /// As one, with the fastest account for each read and each write.
+    Fast,
+}
+
+impl StrategyWord {
+    pub(crate) const fn strategy(self) -> Strategy {
+        match self {
+            Self::One => Strategy::One,
+            Self::All => Strategy::All,
+            Self::Fast => Strategy::Fast,
+        }
+    }
+}
+
 /// `vere fs mode`
 #[derive(Debug, Args)]
 pub struct ModeArgs {
@@ -343,6 +377,9 @@ pub struct ModeArgs {
     /// The new mode.
     #[arg(value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
+    /// How groups of accounts read and write, from now on.
+    #[arg(long, value_name = "STRATEGY")]
+    pub(crate) strategy: Option<StrategyWord>,
 }
 
 /// `vere fs umount`

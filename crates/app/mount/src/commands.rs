@@ -55,6 +55,7 @@ pub(crate) fn mode(args: &ModeArgs) -> Result<String, Failure> {
     let name = &args.volume.name;
     let request = Request::Mode {
         strong: args.mode.map(|mode| mode == Mode::Strong),
+        strategy: args.strategy,
     };
     let answer = ask(
         &folders::control(&state(name)?),
@@ -62,10 +63,13 @@ pub(crate) fn mode(args: &ModeArgs) -> Result<String, Failure> {
         Some(STATUS_TIMEOUT),
     )?;
     let answer = answer.ok_or_else(|| not_mounted(name))?;
+    let word = |key: &str| answer[key].as_str().unwrap_or_default();
     Ok(if args.volume.json {
         format!("{answer:#}\n")
+    } else if args.strategy.is_some() {
+        format!("{}, {}\n", word("mode"), word("strategy"))
     } else {
-        format!("{}\n", answer["mode"].as_str().unwrap_or_default())
+        format!("{}\n", word("mode"))
     })
 }
 

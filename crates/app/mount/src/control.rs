@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vere_process::failure::Failure;
 
+use crate::args::StrategyWord;
 use crate::change::{JoinOrder, LeaveOrder, SlotsOrder};
 
 /// The longest line in either direction, in octets.
@@ -48,6 +49,9 @@ pub(crate) enum Request {
     Mode {
         /// Whether the mode shall be strong.
         strong: Option<bool>,
+        /// The new strategy of all groups.
+        #[serde(default)]
+        strategy: Option<StrategyWord>,
     },
     /// The key slots and accounts that the volume lists.
     Facts,

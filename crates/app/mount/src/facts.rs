@@ -5,6 +5,7 @@ use vere_accounts::{Place, Security};
 use vere_mailfs::format::volume::Facts;
 use vere_mailfs::format::{Builder, Kind, MAIL_OCTETS_MAX, PackNumber, Sealed};
 use vere_mailfs::rows::{AccountRow, GroupRow, Key, RowValue, SettingsRow};
+use vere_mailfs::volume::Strategy;
 use vere_process::failure::Failure;
 use vere_settings::{Volume as Described, VolumeAccount};
 
@@ -20,7 +21,11 @@ const KEEP_DELETED_S: u64 = 7 * 24 * 3600;
 pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Rows of settings, accounts and groups.
-pub(crate) fn rows(described: &Described, found: &[Found]) -> Result<Rows, Failure> {
+pub(crate) fn rows(
+    described: &Described,
+    found: &[Found],
+    strategy: Strategy,
+) -> Result<Rows, Failure> {
     let settings = SettingsRow {
         reader_features: 0,
         writer_features: 0,
@@ -37,7 +42,10 @@ pub(crate) fn rows(described: &Described, found: &[Found]) -> Result<Rows, Failu
         rows.push((Key::Account(account.number).encode(), row.encode()));
     }
     for group in volume::terms(described).groups {
-        let row = group_row(described, group.group);
+        let row = GroupRow {
+            strategy: strategy.number(),
+            ..group_row(described, group.group)
+        };
         rows.push((Key::Group(group.group).encode(), row.encode()));
     }
     Ok(rows)
@@ -98,7 +106,7 @@ pub(crate) fn mail(
 
 #[cfg(test)]
 mod tests {
-    use super::{mail, rows};
+    use super::{Strategy, mail, rows};
     use crate::probe::Of;
     use vere_mailfs::format::volume::Facts;
     use vere_mailfs::format::{Keys, VolumeId, VolumeKey, open};
@@ -120,7 +128,7 @@ mod tests {
             tag: "02020202",
             date: Timestamp::from_millis(1_000),
         };
-        let rows = rows(&described, &[]).unwrap();
+        let rows = rows(&described, &[], Strategy::One).unwrap();
         let sealed = mail(&of, &described, "home", rows).unwrap();
         let opened = open(&sealed.body, &keys, None).unwrap();
         let facts = Facts::decode(opened.last()).unwrap();

@@ -99,6 +99,12 @@ pub(crate) fn journal(state: &Path) -> PathBuf {
     state.join("journal")
 }
 
+/// The folder of the cache of a volume.
+pub(crate) fn cache(volume: VolumeId) -> Result<PathBuf, Failure> {
+    let folder = xdg("XDG_CACHE_HOME", ".cache")?;
+    Ok(folder.join("vere/fs").join(volume.to_string()))
+}
+
 /// The control socket of a mount.
 pub(crate) fn control(state: &Path) -> PathBuf {
     state.join("control.sock")

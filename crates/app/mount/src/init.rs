@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use vere_mailfs::format::slot::{Cost, NewSlot, Slot, SlotKeys};
 use vere_mailfs::format::{Encoding, Keys, Kind, PackNumber, Subject, VolumeId, VolumeKey, mail};
 use vere_mailfs::rows::{Key, RowValue as _};
-use vere_mailfs::volume::Create;
+use vere_mailfs::volume::{Create, Strategy};
 use vere_ports::files::Caller;
 use vere_ports::mail_accounts::{AccountId, Request, RequestId, Urgency};
 use vere_process::failure::Failure;
@@ -73,6 +73,7 @@ pub(crate) fn run(args: &InitArgs) -> Result<String, Failure> {
         create: volume::create(slot.head.volume, FIRST_EPOCH, keys)?,
         name: description.label(),
         slot,
+        strategy: args.strategy.strategy(),
     };
     let found = try_accounts(&described, &new)?;
     take_encodings(&mut described, &found, is_new)?;
@@ -101,6 +102,7 @@ struct New {
     create: Create,
     name: String,
     slot: Slot,
+    strategy: Strategy,
 }
 
 /// Tries every account, with a line for each.
@@ -243,7 +245,7 @@ fn store(described: &Described, new: &New, found: &[Found], journal: &Path) -> R
     let tag = tag(&new.slot);
     let clock = Clock::start();
     let now = volume::moment(clock.now());
-    let mut rows = facts::rows(described, found)?;
+    let mut rows = facts::rows(described, found, new.strategy)?;
     let slot = slot_row(&new.slot, FIRST_LABEL);
     rows.push((Key::Slot(new.slot.number).encode(), slot.encode()));
     let facts = facts::mail(&new.of(&tag, clock), described, &new.name, rows.clone())?;

@@ -6,6 +6,7 @@
 mod accounts;
 mod args;
 mod budgets;
+mod cache;
 mod change;
 mod commands;
 mod control;
@@ -44,7 +45,7 @@ use vere_process::failure::Failure;
 
 pub use args::{
     AccountsCommand, AddArgs, CheckArgs, FsCommand, GcArgs, InitArgs, Mode, ModeArgs, MountArgs,
-    PasswdArgs, RebuildArgs, RemoveArgs, SecretArgs, UmountArgs, VolumeArgs,
+    PasswdArgs, RebuildArgs, RemoveArgs, SecretArgs, StrategyWord, UmountArgs, VolumeArgs,
 };
 
 /// Runs a command of `vere fs`, and gives the text to print and the exit code.

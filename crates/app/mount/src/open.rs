@@ -13,6 +13,7 @@ use vere_process::failure::Failure;
 use vere_settings::Volume as Described;
 
 use crate::accounts::{self, Asks};
+use crate::cache;
 use crate::folders::{self, Description, Lock};
 use crate::host::{Clock, Event};
 use crate::lines::{self, Level};
@@ -30,6 +31,8 @@ pub(crate) struct Opened {
     pub(crate) happened: Receiver<Event<Live>>,
     pub(crate) state: PathBuf,
     pub(crate) lock: Lock,
+    /// None if the local disk has no cache.
+    pub(crate) cache: Option<Lock>,
 }
 
 /// A volume open by a slot.
@@ -73,12 +76,14 @@ pub(crate) fn open(
         }
     };
     let Running {
-        live,
+        mut live,
         clock,
         asks,
         events,
         happened,
     } = running;
+    let octets_max = described.cache_max.as_u64();
+    let cache = cache::attach(&mut live, local.head.volume, octets_max);
     Ok(Opened {
         live,
         clock,
@@ -87,6 +92,7 @@ pub(crate) fn open(
         happened,
         state,
         lock,
+        cache,
     })
 }
 

@@ -15,6 +15,7 @@ use vere_mailfs::volume::{CheckTerms, CollectTerms};
 use vere_process::failure::Failure;
 use vere_settings::Volume as Described;
 
+use crate::args::StrategyWord;
 use crate::budgets;
 use crate::change::Keeper;
 use crate::control::{Request, Server};
@@ -67,6 +68,7 @@ pub(crate) fn serve(
         happened,
         state,
         lock: _lock,
+        cache: _cache,
     } = open(
         &task.description,
         &task.volume,
@@ -200,7 +202,7 @@ fn handler(mount: Arc<OnceLock<Mount>>, keeper: Keeper) -> crate::control::Handl
     let events = keeper.events.clone();
     let syncs = Arc::new(AtomicUsize::new(0));
     Arc::new(move |request| match request {
-        Request::Mode { strong } => mode(&events, strong),
+        Request::Mode { strong, strategy } => mode(&events, strong, strategy),
         Request::Status => {
             let mut status = status(&events, mount.get().map(Mount::point))?;
             budgets::add(&mut status, keeper.asks.states());
@@ -255,15 +257,26 @@ fn logged(what: &str, result: Result<Value, String>) -> Result<Value, String> {
 }
 
 /// Tells the mode, after a change if asked for.
-fn mode(events: &Sender<Event<Live>>, strong: Option<bool>) -> Result<Value, String> {
-    let strong = with(events, STATUS_TIMEOUT, move |live: &mut Live, now| {
+fn mode(
+    events: &Sender<Event<Live>>,
+    strong: Option<bool>,
+    strategy: Option<StrategyWord>,
+) -> Result<Value, String> {
+    let (strong, strategy) = with(events, STATUS_TIMEOUT, move |live: &mut Live, now| {
         if let Some(strong) = strong {
             live.set_strong(now, strong);
         }
-        live.volume().status_at(volume::moment(now)).strong
+        if let Some(strategy) = strategy {
+            live.set_strategy(now, strategy.strategy());
+        }
+        let strong = live.volume().status_at(volume::moment(now)).strong;
+        // All groups have one, unless another program has written their rows.
+        let strategy = live.volume().strategy();
+        (strong, strategy)
     })
     .ok_or("expected an answer of the engine within 10 s; found none")?;
-    Ok(json!({ "mode": status::mode_word(strong) }))
+    let strategy = status::strategy_word(strategy);
+    Ok(json!({ "mode": status::mode_word(strong), "strategy": strategy }))
 }
 
 fn status(events: &Sender<Event<Live>>, point: Option<&Path>) -> Result<Value, String> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use vere_mailfs::format::Encoding;
-use vere_mailfs::volume::{AccountStatus, GroupStatus, Status};
+use vere_mailfs::volume::{AccountStatus, GroupStatus, Status, Strategy};
 use vere_settings::Volume as Described;
 
 use crate::budgets;
@@ -15,6 +15,15 @@ use crate::figures::time;
 /// The word of a mode.
 pub(crate) const fn mode_word(strong: bool) -> &'static str {
     if strong { "strong" } else { "weak" }
+}
+
+/// The word of a strategy.
+pub(crate) const fn strategy_word(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::One => "one",
+        Strategy::All => "all",
+        Strategy::Fast => "fast",
+    }
 }
 
 /// The word of an encoding.
@@ -33,6 +42,7 @@ pub(crate) fn json(status: &Status, groups: &[GroupStatus], point: Option<&Path>
         .map(|group| {
             json!({
                 "group": group.group,
+                "strategy": strategy_word(group.strategy),
                 "accounts": group.accounts,
                 "packs": group.packs,
                 "octets": group.octets,
@@ -60,6 +70,10 @@ pub(crate) fn json(status: &Status, groups: &[GroupStatus], point: Option<&Path>
             "pages_waiting": status.rows.pages_waiting,
             "calls_waiting": status.rows.calls_waiting,
         },
+        "disk_octets": status.disk_octets,
+        "disk_hits": status.disk_hits,
+        "disk_misses": status.disk_misses,
+        "octets_shared": status.octets_shared,
         "copies_missing": status.copies_missing,
         "read_only": status.read_only,
         "accounts": accounts,
@@ -79,6 +93,8 @@ fn account_json(account: &AccountStatus) -> Value {
         "encoding": encoding_word(account.encoding),
         "scarce": account.scarce.as_ref().map(|(reason, _)| reason),
         "scarce_for_s": account.scarce.as_ref().map(|(_, left)| left.as_secs()),
+        "up": account.up,
+        "down": account.down,
     })
 }
 
@@ -103,6 +119,8 @@ pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
     line("journal", octets(number("journal_octets")));
     line("content in memory", octets(number("cache_octets")));
     line("rows in memory", rows(&status["rows"]));
+    line("content on disk", on_disk(status));
+    line("sent once", octets(number("octets_shared")));
     if let Some(reason) = status["read_only"].as_str() {
         line("read-only", reason.to_owned());
     }
@@ -127,6 +145,15 @@ fn rows(rows: &Value) -> String {
             number("pages_waiting")
         ),
     }
+}
+
+/// The cache on the local disk.
+fn on_disk(status: &Value) -> String {
+    let number = |key: &str| status[key].as_u64().unwrap_or(0);
+    let (hits, misses) = (number("disk_hits"), number("disk_misses"));
+    let all = hits.saturating_add(misses);
+    let text = octets(number("disk_octets"));
+    format!("{text}, {hits} of {all} chunks found")
 }
 
 /// What is not on the servers, and how long that takes.
@@ -162,6 +189,11 @@ fn account_line(account: &Value, described: Option<&Described>) -> String {
     }
     parts.push(room(account));
     parts.extend(budgets::shown(account));
+    for way in ["up", "down"] {
+        if let Some(speed) = account[way].as_u64() {
+            parts.push(format!("{way} {}/s", octets(speed)));
+        }
+    }
     parts.push(format!(
         "{} requests under way",
         account["requests"].as_u64().unwrap_or(0)
@@ -197,8 +229,9 @@ fn group_line(group: &Value) -> String {
         .collect();
     let packs = group["packs"].as_u64().unwrap_or(0);
     let mut text = format!(
-        "accounts {}: {packs} pack{}, {}",
+        "accounts {}: strategy {}, {packs} pack{}, {}",
         accounts.join(", "),
+        group["strategy"].as_str().unwrap_or_default(),
         if packs == 1 { "" } else { "s" },
         octets(group["octets"].as_u64().unwrap_or(0))
     );
@@ -217,7 +250,7 @@ mod tests {
 
     use super::{json, shown};
     use vere_mailfs::format::Encoding;
-    use vere_mailfs::volume::{AccountStatus, GroupStatus, RowsStatus, Status};
+    use vere_mailfs::volume::{AccountStatus, GroupStatus, RowsStatus, Status, Strategy};
 
     fn status() -> Status {
         let account = AccountStatus {
@@ -229,6 +262,8 @@ mod tests {
             quota: Some((5 << 20, 1 << 30)),
             encoding: Encoding::EightBit,
             scarce: None,
+            up: None,
+            down: Some(3 << 20),
         };
         Status {
             generation: 7,
@@ -244,6 +279,10 @@ mod tests {
             journal_octets: 1_000,
             cache_octets: 0,
             rows: RowsStatus::default(),
+            disk_octets: 3 << 20,
+            disk_hits: 5,
+            disk_misses: 2,
+            octets_shared: 1 << 20,
             copies_missing: 0,
             accounts: vec![
                 account.clone(),
@@ -264,6 +303,7 @@ mod tests {
     fn a_status_for_people() {
         let groups = [GroupStatus {
             group: 1,
+            strategy: Strategy::Fast,
             accounts: vec![1, 2],
             packs: 12,
             octets: 12 << 20,
@@ -274,10 +314,12 @@ mod tests {
             "mounted at          /mnt\n",
             "mode                strong\n",
             "fingerprint         7-9c1185a5\n",
+            "content on disk     3.0 MiB, 5 of 7 chunks found\n",
+            "sent once           1.0 MiB\n",
             "waiting             nothing: every change is on the servers\n",
-            "account 1           works, 5.0 MiB of 1.0 GiB used, 2 requests under way\n",
-            "account 2           fails for 5 min (no room), next attempt in 8 s, no quota told, 2 requests",
-            "group 1             accounts 1, 2: 12 packs, 12.0 MiB; account 2 lacks 3\n",
+            "account 1           works, 5.0 MiB of 1.0 GiB used, down 3.0 MiB/s, 2 requests under way\n",
+            "account 2           fails for 5 min (no room), next attempt in 8 s, no quota told, down 3.0 MiB/s, 2 requests",
+            "group 1             accounts 1, 2: strategy fast, 12 packs, 12.0 MiB; account 2 lacks 3\n",
         ];
         for line in lines {
             assert!(text.contains(line), "{line} in {text}");

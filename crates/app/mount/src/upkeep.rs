@@ -78,6 +78,7 @@ fn perform(
         events,
         happened,
         lock: _lock,
+        cache: _cache,
         ..
     } = open(&description, &described, &opener, &how, &mut news)?;
     let links = Links {

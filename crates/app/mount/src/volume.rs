@@ -10,9 +10,9 @@ use std::time::Duration;
 use vere_disk::log::Directory;
 use vere_mailfs::format::{Encoding, Keys, VolumeId};
 use vere_mailfs::volume::{
-    AccountTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport, Fingerprint,
-    GroupTerms, Leaving, Machine, Membership, Moment, OpenError, OpenStep, Opening, Placed,
-    Salvaged, Step as Asked, Terms, Upkept, Volume,
+    AccountTerms, CacheTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport,
+    Fingerprint, GroupTerms, Leaving, Machine, Membership, Moment, OpenError, OpenStep, Opening,
+    Placed, Salvaged, Step as Asked, Strategy, Terms, Upkept, Volume,
 };
 use vere_ports::files::{Call, CallId, Caller, Errno};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
@@ -68,6 +68,11 @@ impl Live {
         &self.volume
     }
 
+    /// Has the volume use a folder of the local disk.
+    pub(crate) fn use_cache(&mut self, storage: &Directory, terms: CacheTerms) {
+        self.volume.use_cache(storage, terms);
+    }
+
     /// Begins a run of upkeep. Returns whether no other run is under way.
     pub(crate) fn begin(&mut self, now: Now, what: Upkeep) -> bool {
         match what {
@@ -114,6 +119,11 @@ impl Live {
     /// Switches the mode.
     pub(crate) fn set_strong(&mut self, now: Now, strong: bool) {
         self.volume.set_strong(moment(now), strong);
+    }
+
+    /// Gives every group a strategy.
+    pub(crate) fn set_strategy(&mut self, now: Now, strategy: Strategy) {
+        self.volume.set_strategy(moment(now), strategy);
     }
 
     /// Tells when all changes so far are on the servers.

@@ -23,6 +23,8 @@ pub struct Volume {
     pub unsent_max: ByteSize,
     /// Memory for content.
     pub cache_memory: ByteSize,
+    /// Content on the local disk.
+    pub cache_max: ByteSize,
     /// Chunks read ahead of need.
     pub ahead_max: usize,
     /// The file with the passphrase.

@@ -85,6 +85,12 @@ impl Dovecot {
         }
     }
 
+    /// Ends the server; the mails stay.
+    pub fn end(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+
     /// The Maildir of a user.
     #[must_use]
     pub fn maildir(&self, user: &str) -> PathBuf {
@@ -94,8 +100,7 @@ impl Dovecot {
 
 impl Drop for Dovecot {
     fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
+        self.end();
     }
 }
 

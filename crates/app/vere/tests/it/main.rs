@@ -66,6 +66,7 @@ mod mail_log;
 mod metrics;
 mod mounts;
 mod mounts_comfort;
+mod mounts_content;
 mod mounts_keys;
 mod mounts_programs;
 mod mounts_providers;

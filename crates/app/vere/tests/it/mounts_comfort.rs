@@ -12,7 +12,7 @@ use crate::harness::{Options, assert_has, fails_with, output_of, run, wait_until
 use crate::imap::start_with_store;
 use crate::mounts::{Volume, can_mount};
 
-fn status(volume: &Volume) -> Value {
+pub(crate) fn status(volume: &Volume) -> Value {
     let status = run(&mut volume.fs(&["status", "home", "--json"]));
     serde_json::from_str(&status).expect("JSON")
 }
@@ -114,6 +114,7 @@ fn a_line_of_fstab_mounts() {
             .arg(volume.point())
             .args(["-s", "-o", options]);
         mount.env("XDG_STATE_HOME", volume.path("state"));
+        mount.env("XDG_CACHE_HOME", volume.path("cache"));
         mount
     };
     run(&mut mount(&options));
@@ -149,6 +150,7 @@ fn our_own_store_keeps_a_volume_with_replicas() {
         command.arg("fs").args(words);
         command.env("XDG_CONFIG_HOME", at("config"));
         command.env("XDG_STATE_HOME", at("state"));
+        command.env("XDG_CACHE_HOME", at("cache"));
         command
     };
     let accounts =

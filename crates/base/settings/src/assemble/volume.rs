@@ -49,6 +49,7 @@ impl Assembly {
             sync_copies: usize::from(self.need::<u16>("sync_copies")),
             unsent_max: self.need("unsent_max"),
             cache_memory: self.need("cache_memory"),
+            cache_max: self.need("cache_max"),
             ahead_max: usize::from(self.need::<u16>("ahead_max")),
             passphrase_file: self.maybe_path("passphrase_file"),
             key_file: self.maybe_path("key_file"),

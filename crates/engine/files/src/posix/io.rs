@@ -46,6 +46,17 @@ impl Files {
         })
     }
 
+    /// The whole content of a file that has octets, and no more than so many.
+    pub fn plan_whole(&mut self, inode: Inode, octets_max: u64) -> Option<ReadPlan> {
+        let size = self.row(inode).ok()?.size;
+        if size == 0 || size > octets_max {
+            return None;
+        }
+        // A content that cannot be read is reported by the read.
+        self.load(inode, size).ok()?;
+        self.plan_ahead(inode, 0, size)
+    }
+
     pub(super) fn write(
         &mut self,
         handle: Handle,

@@ -7,7 +7,9 @@ use vere_ports::files::Statistics;
 use vere_ports::mail_accounts::{Fault, Urgency};
 use vere_units::Timestamp;
 
+use super::rates::{Direction, Rates};
 use super::scarcity::Scarcity;
+use super::strategy::Strategy;
 use crate::format::{Encoding, MailCopy, PackNumber};
 
 /// The mailbox of commits.
@@ -64,6 +66,8 @@ pub(crate) struct Accounts {
     groups: BTreeMap<u16, Group>,
     uid_validities: BTreeMap<(u16, u16), u32>,
     postponed: Vec<PackNumber>,
+    /// How fast the accounts are.
+    pub(crate) rates: Rates,
     /// The group that was used last.
     last: u16,
     /// The present, as of the last event.
@@ -109,6 +113,7 @@ struct Failing {
 #[derive(Debug)]
 struct Group {
     members: Vec<u16>,
+    strategy: Strategy,
     /// Octets of packs on their way.
     octets: usize,
 }
@@ -132,12 +137,17 @@ pub struct AccountStatus {
     pub encoding: Encoding,
     /// Why some requests wait for the budget of the day, and for how long.
     pub scarce: Option<(String, Duration)>,
+    /// Octets a second to the account, where measured.
+    pub up: Option<u64>,
+    /// Octets a second from the account, where measured.
+    pub down: Option<u64>,
 }
 
 impl Accounts {
     pub(crate) fn new(accounts: &[AccountTerms], groups: &[GroupTerms]) -> Self {
         let group = |terms: &GroupTerms| Group {
             members: terms.accounts.clone(),
+            strategy: Strategy::default(),
             octets: 0,
         };
         Self {
@@ -151,6 +161,7 @@ impl Accounts {
                 .collect(),
             uid_validities: BTreeMap::new(),
             postponed: Vec::new(),
+            rates: Rates::default(),
             last: 0,
             now: Timestamp::ZERO,
         }
@@ -239,18 +250,59 @@ impl Accounts {
             .any(|member| self.may(*member, urgency))
     }
 
-    /// The member for the next copy: the least busy one that does not rest.
+    /// The member for the next copy: the fastest or the least busy one that does not rest, and neither has the pack nor is asked.
     pub(crate) fn best_member(
         &self,
         group: u16,
         has: &[MailCopy],
+        asked: &[u16],
         urgency: Urgency,
     ) -> Option<u16> {
         let members = self.groups.get(&group)?.members.iter().copied();
         members
-            .filter(|member| self.may(*member, urgency))
+            .filter(|member| self.may(*member, urgency) && !asked.contains(member))
             .filter(|member| has.iter().all(|copy| copy.account != *member))
-            .min_by_key(|member| self.accounts.get(member).map_or(0, |account| account.asked))
+            .min_by_key(|member| self.reluctance(*member, Direction::Up))
+    }
+
+    /// Copies that a write of a group waits for.
+    pub(crate) fn copies_wanted(&self, group: u16, has: &[MailCopy], sync_copies: usize) -> usize {
+        let Some(group) = self.groups.get(&group) else {
+            return 1;
+        };
+        let all = group.members.len().max(1);
+        if group.strategy != Strategy::All {
+            return sync_copies.clamp(1, all);
+        }
+        let is_there =
+            |member: u16| !self.is_resting(member) || has.iter().any(|copy| copy.account == member);
+        let there = group.members.iter().filter(|member| is_there(**member));
+        there.count().max(sync_copies).clamp(1, all)
+    }
+
+    pub(crate) fn set_strategy(&mut self, group: u16, strategy: Strategy) {
+        if let Some(group) = self.groups.get_mut(&group) {
+            group.strategy = strategy;
+        }
+    }
+
+    /// The strategies of all groups.
+    pub(crate) fn strategies(&self) -> impl Iterator<Item = (u16, Strategy)> + '_ {
+        let groups = self.groups.iter();
+        groups.map(|(number, group)| (*number, group.strategy))
+    }
+
+    /// The time that an account needs, if that decides, and the requests under way.
+    fn reluctance(&self, account: u16, direction: Direction) -> (Duration, u32) {
+        let mut groups = self.groups.values();
+        let is_fast = groups
+            .any(|group| group.strategy == Strategy::Fast && group.members.contains(&account));
+        let expected = is_fast.then(|| self.rates.expected(account, direction, self.now));
+        let asked = self.accounts.get(&account);
+        (
+            expected.flatten().unwrap_or_default(),
+            asked.map_or(u32::MAX, |account| account.asked),
+        )
     }
 
     pub(crate) fn group_begins(&mut self, group: u16, octets: usize) {
@@ -266,12 +318,9 @@ impl Accounts {
     }
 
     /// How reluctantly a read uses an account.
-    pub(crate) fn cost(&self, account: u16) -> (bool, u32) {
-        let asked = self
-            .accounts
-            .get(&account)
-            .map_or(u32::MAX, |account| account.asked);
-        (self.is_resting(account), asked)
+    pub(crate) fn cost(&self, account: u16) -> (bool, Duration, u32) {
+        let (time, asked) = self.reluctance(account, Direction::Down);
+        (self.is_resting(account), time, asked)
     }
 
     pub(crate) fn asks(&mut self, account: u16) {
@@ -439,6 +488,8 @@ impl Accounts {
                 quota: account.quota,
                 encoding: account.encoding,
                 scarce: account.scarcity.shown(now),
+                up: self.rates.octets_per_second(*number, Direction::Up),
+                down: self.rates.octets_per_second(*number, Direction::Down),
             }
         };
         self.accounts.iter().map(status).collect()

@@ -157,6 +157,7 @@ pub(super) fn assemble<S: Storage>(
         block_end: 1,
         steps: VecDeque::new(),
         asked: hashbrown::HashMap::new(),
+        began: hashbrown::HashMap::new(),
         working: hashbrown::HashMap::new(),
         last_id: 0,
         now,

@@ -77,6 +77,10 @@ impl<S: Storage> Volume<S> {
             Call::Release { handle } => self.files.inode_of(*handle),
             _ => None,
         };
+        let opened = match &call {
+            Call::Open { inode, flags } if flags.read && !flags.truncate => Some(*inode),
+            _ => None,
+        };
         self.note_barrier(&call);
         self.reserve_homes();
         let outcome = self.files.call(caller, call, self.now.wall);
@@ -89,7 +93,13 @@ impl<S: Storage> Volume<S> {
         }
         match outcome {
             Outcome::Reply(Ok(reply)) if waits => self.want_all(vec![(id, reply)]),
-            Outcome::Reply(reply) => self.reply(id, reply),
+            Outcome::Reply(reply) => {
+                let opened = opened.filter(|_| reply.is_ok());
+                self.reply(id, reply);
+                if let Some(inode) = opened {
+                    self.fetch_opened(inode);
+                }
+            }
             Outcome::Read(plan) => self.read(id, &plan),
             Outcome::Sync {
                 inode: Some(inode),

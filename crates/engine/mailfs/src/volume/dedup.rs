@@ -11,6 +11,8 @@ use super::state::uploads::{Cut, Upload};
 use super::state::{Volume, Working};
 use crate::format::{ChunkId, PackNumber};
 use crate::rows::{Extent, Key};
+use std::collections::BTreeSet;
+use vere_ports::files::Inode;
 use vere_ports::storage::Storage;
 
 /// Octets of a chunk for which a search pays: a frame elsewhere costs a later reader a request.
@@ -24,6 +26,11 @@ impl<S: Storage> Volume<S> {
 
     /// The chunks of a pack have their ids: only those go that the volume lacks.
     pub(super) fn chunks_named(&mut self, number: PackNumber, names: Vec<ChunkId>) {
+        if !self.has_rows_of(number, &names) {
+            // `pages_came` goes on.
+            self.uploads.late.push((number, names));
+            return;
+        }
         let Some(mut upload) = self.uploads.packs.remove(&number.0) else {
             return;
         };
@@ -69,6 +76,21 @@ impl<S: Storage> Volume<S> {
             self.upload_more();
             self.resume_blocked();
         }
+    }
+
+    /// Whether rows tell which of a pack's chunks the volume has.
+    fn has_rows_of(&mut self, number: PackNumber, names: &[ChunkId]) -> bool {
+        let Some(upload) = self.uploads.packs.get(&number.0) else {
+            return true;
+        };
+        let keys = &self.seals.keys;
+        let named = upload.chunks.iter().zip(names);
+        let hints = named.filter_map(|(cut, name)| {
+            let hint = self.local.chunk(keys, *name, cut.octets())?;
+            Some((hint.pack.0, cut.inode))
+        });
+        let (packs, inodes): (Vec<u64>, BTreeSet<Inode>) = hints.unzip();
+        packs.is_empty() || self.has_hints(packs, inodes)
     }
 
     /// Has the mails of a pack made.

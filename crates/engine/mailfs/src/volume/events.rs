@@ -4,6 +4,7 @@ use super::accounts::{LOG_MAILBOX, mailbox_name};
 use super::chain::Next;
 use super::job::Done;
 use super::job::{Job, JobId, JobResult};
+use super::rates::{Began, Direction};
 use super::state::{Asked, Volume, Working};
 use super::step::{Moment, Notice, Step};
 use crate::format::commit::Record;
@@ -81,6 +82,7 @@ impl<S: Storage> Volume<S> {
             return;
         };
         self.accounts.answers(account);
+        self.measure(id, account, &answer);
         if answer.is_ok() && self.accounts.answered_well(account) {
             self.steps
                 .push_back(Step::Log(Notice::Recovered(AccountId(account))));
@@ -129,6 +131,10 @@ impl<S: Storage> Volume<S> {
             (Some(Working::Chunk(chunk, copy)), JobResult(Done::Opened(opened))) => {
                 self.chunk_opened(chunk, copy, opened);
             }
+            (Some(Working::Cached(chunk, id)), JobResult(Done::Cached(plain))) => {
+                self.cached(chunk, id, plain);
+            }
+            (Some(Working::Keep(chunk)), JobResult(Done::Kept(kept))) => self.kept(chunk, kept),
             (Some(Working::Names(number)), JobResult(Done::Named(names))) => {
                 self.chunks_named(number, names);
             }
@@ -167,9 +173,30 @@ impl<S: Storage> Volume<S> {
     ) {
         let id = RequestId(self.next_id());
         self.accounts.asks(account.0);
+        let began = Began::of(&request, self.now.steady);
+        self.began.insert(id, began);
         self.asked.insert(id, (account.0, asked));
         self.steps
             .push_back(Step::Ask(id, account, urgency, request));
+    }
+
+    /// An answer with content, or to content, tells how fast the account is.
+    fn measure(&mut self, id: RequestId, account: u16, answer: &Result<Answer, Fault>) {
+        let Some(Began { at, octets }) = self.began.remove(&id) else {
+            return;
+        };
+        let (direction, octets) = match answer {
+            Ok(Answer::Appended(_)) => (Direction::Up, octets),
+            Ok(Answer::Read(parts)) => {
+                let octets: usize = parts.iter().map(bytes::Bytes::len).sum();
+                (Direction::Down, octets as u64)
+            }
+            _ => return,
+        };
+        let now = self.now.steady;
+        let took = now.saturating_since(at);
+        let rates = &mut self.accounts.rates;
+        rates.measured((account, direction), octets, took, now);
     }
 
     pub(super) fn work(&mut self, job: Job, working: Working) {

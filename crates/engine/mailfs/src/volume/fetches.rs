@@ -3,8 +3,8 @@
 //! A server that keeps lines with LF counts and converts a mail from its first octet on for every part that is asked for; Dovecot
 //! 2.3 parses the whole body before each part besides. A whole mail goes out as the server keeps it.
 
+use super::cached::place_of;
 use super::job::OpenJob;
-use super::reads::place_of;
 use super::state::{Asked, Volume};
 use crate::format::{Encoding, MailCopy};
 use crate::rows::{Extent, Key, PackRow, RowValue};

@@ -6,10 +6,11 @@ use bytes::{Bytes, BytesMut};
 use vere_ports::mail_accounts::Part;
 use vere_units::Timestamp;
 
+use super::keep_job::{CachedJob, KeepJob, Kept, Opened};
 use crate::format::commit::Record;
 use crate::format::{
-    Builder, ChunkId, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind, Locator,
-    MailId, PackNumber, Place, Subject, VolumeId, mail, open, open_frame_in_place,
+    Builder, ChunkId, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind,
+    Locator, MailId, PackNumber, Place, Subject, VolumeId, mail, open, open_frame_in_place,
 };
 
 const HEAD_LEN: u32 = HEAD_OCTETS as u32;
@@ -30,6 +31,10 @@ pub(crate) enum Task {
     Pack(PackJob),
     /// Opens a chunk.
     Open(OpenJob),
+    /// Opens a chunk of the local disk.
+    Cached(CachedJob),
+    /// Has the local disk keep a chunk.
+    Keep(KeepJob),
     /// Makes a pack's mail for another account.
     Copy(CopyJob),
     /// Verifies a whole mail.
@@ -46,8 +51,12 @@ pub(crate) enum Done {
     Named(Vec<ChunkId>),
     /// The mails of a pack.
     Packed(Result<Packed, FormatError>),
-    /// The octets of a chunk.
-    Opened(Result<Bytes, FormatError>),
+    /// A chunk.
+    Opened(Result<Opened, FormatError>),
+    /// The octets of a chunk of the local disk.
+    Cached(Option<Bytes>),
+    /// Whether the local disk keeps a chunk.
+    Kept(Kept),
     /// A pack's mail for another account.
     Copied(Result<Bytes, FormatError>),
     /// What a mail has.
@@ -62,6 +71,8 @@ impl Job {
             Task::Name(job) => Done::Named(job.run()),
             Task::Pack(job) => Done::Packed(job.run()),
             Task::Open(job) => Done::Opened(job.run()),
+            Task::Cached(job) => Done::Cached(job.run()),
+            Task::Keep(job) => Done::Kept(job.run()),
             Task::Copy(job) => Done::Copied(job.run()),
             Task::Inspect(job) => Done::Inspected(job.run()),
         })
@@ -226,13 +237,19 @@ impl OpenJob {
         Ok((head, frame))
     }
 
-    fn run(self) -> Result<Bytes, FormatError> {
+    fn run(self) -> Result<Opened, FormatError> {
         let [head, frame] = &self.parts;
         let span = self.encoding.span(0, HEAD_LEN)?;
         let head = self.encoding.decode_part(&span, head)?;
         let span = self.encoding.span(self.place.at, self.place.octets())?;
         let frame = self.encoding.decode_part(&span, frame)?;
-        open_frame_in_place(&head, frame, self.place.at, &self.keys, self.id)
+        let sealed = Bytes::copy_from_slice(&frame);
+        let plain = open_frame_in_place(&head, frame, self.place.at, &self.keys, self.id)?;
+        Ok(Opened {
+            plain,
+            head: head.freeze(),
+            frame: sealed,
+        })
     }
 }
 

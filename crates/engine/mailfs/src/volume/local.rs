@@ -1,9 +1,10 @@
 //! What the local disk holds for speed alone: where chunks are, and chunks that were read.
 
-use super::chunk_store::ChunkStore;
+use super::chunk_store::{ChunkStore, Span};
 use super::hints::{HintTable, Part};
-use crate::format::{ChunkId, Keys, PackNumber};
+use crate::format::{ChunkId, Keys, MailId, PackNumber};
 use crate::rows::Extent;
+use hashbrown::HashMap;
 use vere_ports::storage::Storage;
 use vere_units::Timestamp;
 
@@ -17,8 +18,19 @@ const HINTS: &str = "hints";
 pub(crate) struct Local<S: Storage> {
     hints: Option<HintTable<S::File>>,
     pub(crate) chunks: Option<ChunkStore<S>>,
+    /// Chunks on their way to the disk.
+    pub(crate) keeping: HashMap<Extent, Keeping<S::File>>,
+    keeping_octets: usize,
     /// Octets that were not sent, because the volume had them.
     shared: u64,
+}
+
+/// A chunk on its way to the disk.
+#[derive(Debug)]
+pub(crate) struct Keeping<F> {
+    pub(crate) id: MailId,
+    /// None if the disk takes no chunks.
+    pub(crate) span: Option<Span<F>>,
 }
 
 /// How much the local disk may hold.
@@ -43,10 +55,12 @@ impl CacheTerms {
 
 impl<S: Storage> Local<S> {
     /// Without a disk.
-    pub(crate) const fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self {
             hints: None,
             chunks: None,
+            keeping: HashMap::new(),
+            keeping_octets: 0,
             shared: 0,
         }
     }
@@ -57,7 +71,7 @@ impl<S: Storage> Local<S> {
         Self {
             hints: HintTable::open(storage, HINTS, terms.hints_max).ok(),
             chunks: chunks.flatten(),
-            shared: 0,
+            ..Self::none()
         }
     }
 
@@ -68,6 +82,20 @@ impl<S: Storage> Local<S> {
 
     pub(crate) fn shares(&mut self, octets: usize) {
         self.shared = self.shared.saturating_add(octets as u64);
+    }
+
+    /// Whether a chunk may go to the disk behind those on their way.
+    pub(crate) fn begin_keeping(&mut self, octets: usize, max: usize) -> bool {
+        let all = self.keeping_octets.saturating_add(octets);
+        let has_room = all <= max && (self.hints.is_some() || self.chunks.is_some());
+        if has_room {
+            self.keeping_octets = all;
+        }
+        has_room
+    }
+
+    pub(crate) fn end_keeping(&mut self, octets: usize) {
+        self.keeping_octets = self.keeping_octets.saturating_sub(octets);
     }
 
     /// Where a chunk of this id and length is, as far as known.

@@ -2,6 +2,8 @@
 //! when a page is missing.
 
 use super::state::pages::{PARKED_MAX, PageKey, Parked, Rows};
+use super::state::reads::WHOLE_MAX;
+use super::state::uploads::Upload;
 use super::state::{Asked, Late, Volume};
 use super::step::{Notice, Step};
 use crate::rows::{Key, facts_prefix};
@@ -76,6 +78,9 @@ impl<S: Storage> Volume<S> {
     /// Pages have come, or are lost: whoever waited goes on.
     pub(super) fn pages_came(&mut self) {
         self.run_parked();
+        for (number, names) in std::mem::take(&mut self.uploads.late) {
+            self.chunks_named(number, names);
+        }
         for late in std::mem::take(&mut self.late) {
             self.take_answer(late.account, late.asked, late.answer);
         }
@@ -167,8 +172,8 @@ impl<S: Storage> Volume<S> {
         match asked {
             Asked::Pack(number, _) => {
                 let upload = self.uploads.packs.get(&number.0);
-                let chunks = upload.into_iter().flat_map(|upload| &upload.chunks);
-                let inodes: BTreeSet<Inode> = chunks.map(|cut| cut.inode).collect();
+                let cuts = upload.into_iter().flat_map(Upload::cuts);
+                let inodes: BTreeSet<Inode> = cuts.map(|cut| cut.inode).collect();
                 self.has_contents(inodes)
             }
             Asked::Copy(pack, _) | Asked::Original(pack, ..) => self.has_pack(pack.0),
@@ -198,6 +203,32 @@ impl<S: Storage> Volume<S> {
         self.files.tree().take_missing();
         self.files.touch_packs(inode, offset, length);
         self.is_settled(Urgency::Ahead)
+    }
+
+    /// Whether the rows of a short file's content are there, or never will be.
+    pub(super) fn has_whole(&mut self, inode: Inode) -> bool {
+        self.files.tree().take_missing();
+        let whole = self.files.plan_whole(inode, WHOLE_MAX);
+        self.is_settled(Urgency::Ahead)
+            && whole.is_none_or(|whole| self.has_packs(inode, 0, whole.octets()))
+    }
+
+    /// Whether every row is there that tells whether the volume has chunks, or never will be: rows of packs, and of the files
+    /// whose content is placed then.
+    pub(super) fn has_hints(&mut self, packs: Vec<u64>, inodes: BTreeSet<Inode>) -> bool {
+        if !self.has_pages() {
+            return true;
+        }
+        let tree = self.files.tree();
+        tree.take_missing();
+        for pack in packs {
+            let _ = tree.get(&Key::Pack(pack).encode());
+            let _ = tree.get(&Key::Tombstone(pack).encode());
+        }
+        for inode in inodes {
+            self.files.touch_stored(inode);
+        }
+        self.is_settled(Urgency::Synced)
     }
 
     /// Whether the stored contents of files are there, or never will be.

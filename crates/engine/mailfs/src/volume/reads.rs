@@ -1,12 +1,16 @@
 //! Reads: pieces of a file come from memory, or from chunks that are fetched from accounts and opened.
 
+use super::cached::place_of;
 use super::job::{Job, OpenJob, Task};
-use super::state::reads::{AHEAD_MAX, AHEAD_MIN, AHEAD_NEAR, Ahead, Fetch, Slot, Waiting};
+use super::keep_job::Opened;
+use super::state::reads::{
+    AHEAD_MAX, AHEAD_MIN, AHEAD_NEAR, Ahead, Fetch, Slot, WHOLE_MAX, Waiting,
+};
 use super::state::uploads::PACK_MAX;
 use super::state::{Asked, Volume, Working};
 use super::step::{Notice, Step};
 use crate::content::Source;
-use crate::format::{FormatError, MailCopy, Place};
+use crate::format::{FormatError, MailCopy};
 use crate::posix::ReadPlan;
 use crate::rows::Extent;
 use bytes::Bytes;
@@ -101,7 +105,8 @@ impl<S: Storage> Volume<S> {
             reasons: Vec::new(),
         };
         self.reads.fetches.insert(chunk, fetch);
-        Some(chunk)
+        // The local disk comes before accounts.
+        (!self.read_cached(chunk)).then_some(chunk)
     }
 
     /// Asks the best of the copies that are left; without one the read fails.
@@ -204,17 +209,13 @@ impl<S: Storage> Volume<S> {
         &mut self,
         chunk: Extent,
         copy: MailCopy,
-        opened: Result<Bytes, FormatError>,
+        opened: Result<Opened, FormatError>,
     ) {
         match opened {
-            Ok(octets) => {
-                self.cache.put(chunk, octets.clone());
-                let fetch = self.reads.fetches.remove(&chunk);
-                for call in fetch.into_iter().flat_map(|fetch| fetch.callers) {
-                    if let Some(waiting) = self.reads.waiting.get_mut(&call) {
-                        waiting.arrived(chunk, &octets);
-                    }
-                    self.serve(call);
+            Ok(opened) => {
+                self.chunk_is_here(chunk, opened.plain.clone());
+                if let Some(located) = self.located(chunk.pack.0) {
+                    self.keep_chunk(chunk, located.id, opened);
                 }
             }
             Err(error) => {
@@ -228,6 +229,18 @@ impl<S: Storage> Volume<S> {
                 self.copy_failed(chunk, copy, &error.to_string());
             }
         }
+    }
+
+    /// A chunk is in memory: reads go on.
+    pub(super) fn chunk_is_here(&mut self, chunk: Extent, octets: Bytes) {
+        let fetch = self.reads.fetches.remove(&chunk);
+        for call in fetch.into_iter().flat_map(|fetch| fetch.callers) {
+            if let Some(waiting) = self.reads.waiting.get_mut(&call) {
+                waiting.arrived(chunk, &octets);
+            }
+            self.serve(call);
+        }
+        self.cache.put(chunk, octets);
     }
 
     /// No copy of a chunk can be read.
@@ -310,11 +323,30 @@ impl<S: Storage> Volume<S> {
         self.reads.ahead.insert(plan.inode, ahead);
         new
     }
-}
 
-pub(super) fn place_of(chunk: Extent) -> Place {
-    Place {
-        at: chunk.at,
-        sealed_len: chunk.sealed_len,
+    /// A program opens a file for reading: a short one is fetched whole, behind everything that calls wait for.
+    pub(super) fn fetch_opened(&mut self, inode: Inode) {
+        if self.reads.fetching() >= self.terms.fetches_max || !self.has_whole(inode) {
+            // The first read brings content and rows.
+            return;
+        }
+        let Some(whole) = self.files.plan_whole(inode, WHOLE_MAX) else {
+            return;
+        };
+        let mut new = Vec::new();
+        for (offset, piece) in whole.at_offsets() {
+            if let Source::Chunk { extent, .. } = piece.source
+                && !self.cache.has(&extent)
+            {
+                new.extend(self.wait_for(extent, (inode, offset), None, Urgency::Ahead));
+            }
+        }
+        let ahead = Ahead {
+            next: 0,
+            window: AHEAD_MIN,
+            asked: whole.octets(),
+        };
+        self.reads.ahead.insert(inode, ahead);
+        self.fetch_together(new);
     }
 }

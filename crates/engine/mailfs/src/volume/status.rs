@@ -7,9 +7,11 @@ use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
 
 use super::accounts::AccountStatus;
+use super::chunk_store::ChunkStore;
 use super::fingerprint::Fingerprint;
 use super::state::Volume;
 use super::step::Moment;
+use super::strategy::Strategy;
 use crate::format::Kind;
 use crate::rows::{Key, PackRow, RowValue, packs_prefix};
 
@@ -47,6 +49,12 @@ pub struct Status {
     pub cache_octets: usize,
     /// Rows in memory, and who waits for rows.
     pub rows: RowsStatus,
+    /// Octets of chunks on the local disk.
+    pub disk_octets: u64,
+    /// Chunks that the local disk had when they were read, since the start.
+    pub disk_hits: u64,
+    /// Chunks that the local disk lacked when they were read, since the start.
+    pub disk_misses: u64,
     /// Copies of packs that accounts of their group lack.
     pub copies_missing: usize,
     /// The accounts.
@@ -71,6 +79,8 @@ pub struct RowsStatus {
 pub struct GroupStatus {
     /// The number.
     pub group: u16,
+    /// How the group reads and writes.
+    pub strategy: Strategy,
     /// The members.
     pub accounts: Vec<u16>,
     /// Packs of the group.
@@ -91,6 +101,8 @@ impl<S: Storage> Volume<S> {
     /// The state now.
     #[must_use]
     pub fn status_at(&self, now: Moment) -> Status {
+        let disk = self.local.chunks.as_ref();
+        let (disk_hits, disk_misses) = disk.map_or((0, 0), ChunkStore::counts);
         Status {
             generation: self.chain.head().1,
             fingerprint: Fingerprint::of(self.chain.head()),
@@ -110,6 +122,9 @@ impl<S: Storage> Volume<S> {
                 pages_waiting: self.pages.fetches.len(),
                 calls_waiting: self.pages.parked.len(),
             },
+            disk_octets: disk.map_or(0, ChunkStore::octets),
+            disk_hits,
+            disk_misses,
             copies_missing: self.replicas.waiting(),
             accounts: self.accounts.status(now.steady),
             read_only: self.read_only.as_ref().map(ToString::to_string),
@@ -144,12 +159,18 @@ impl<S: Storage> Volume<S> {
         for (group, accounts) in self.accounts.groups() {
             let status = GroupStatus {
                 group,
+                strategy: Strategy::default(),
                 accounts: accounts.to_vec(),
                 packs: 0,
                 octets: 0,
                 missing: BTreeMap::new(),
             };
             groups.insert(group, status);
+        }
+        for (group, strategy) in self.accounts.strategies() {
+            if let Some(group) = groups.get_mut(&group) {
+                group.strategy = strategy;
+            }
         }
         let tree = self.files.tree();
         for key in tree.keys(&packs_prefix()).unwrap_or_default() {

@@ -65,6 +65,7 @@ impl<S: Storage> Volume<S> {
             group,
             urgency,
             copies: Vec::new(),
+            asked: Vec::new(),
             packed: None,
             doubt: None,
             octets,
@@ -127,16 +128,20 @@ impl<S: Storage> Volume<S> {
         let Some(packed) = &upload.packed else {
             return;
         };
-        let doubtful = upload
-            .doubt
-            .filter(|account| self.accounts.may_try(*account));
+        let wanted = self.copies_wanted(upload);
+        if upload.copies.len().saturating_add(upload.asked.len()) >= wanted {
+            return;
+        }
+        let may_ask =
+            |account: &u16| self.accounts.may_try(*account) && !upload.asked.contains(account);
+        let doubtful = upload.doubt.filter(may_ask);
         // A copy at an account that rests is made good later, and is a duplicate if the account has one already.
-        let urgency = upload.urgency;
-        let best = || {
-            let accounts = &self.accounts;
-            accounts.best_member(upload.group, &upload.copies, urgency)
-        };
+        let (accounts, urgency) = (&self.accounts, upload.urgency);
+        let best = || accounts.best_member(upload.group, &upload.copies, &upload.asked, urgency);
         let Some(account) = doubtful.or_else(best) else {
+            if !upload.asked.is_empty() {
+                return;
+            }
             if upload.copies.is_empty() && self.accounts.has_better_group(upload.group, urgency) {
                 self.reroute(number);
             } else {
@@ -158,12 +163,24 @@ impl<S: Storage> Volume<S> {
                 alone: false,
             }
         };
+        if let Some(upload) = self.uploads.packs.get_mut(&number.0) {
+            upload.asked.push(account);
+        }
         self.ask(
             AccountId(account),
             urgency,
             request,
             Asked::Pack(number, account),
         );
+        // Further members are asked at the same time.
+        self.send_pack(number);
+    }
+
+    /// Copies that a pack waits for before its content counts as stored.
+    fn copies_wanted(&self, upload: &Upload) -> usize {
+        let sync_copies = self.terms.sync_copies;
+        self.accounts
+            .copies_wanted(upload.group, &upload.copies, sync_copies)
     }
 
     /// An account has a pack, or not.
@@ -176,6 +193,7 @@ impl<S: Storage> Volume<S> {
         let Some(upload) = self.uploads.packs.get_mut(&number.0) else {
             return;
         };
+        upload.asked.retain(|of| *of != account);
         match answer {
             Ok(Answer::Appended(Some((uid_validity, uid)))) => {
                 self.pack_is_at(number, account, uid_validity, uid);
@@ -198,7 +216,7 @@ impl<S: Storage> Volume<S> {
                 self.account_failed(account, &fault);
             }
         }
-        self.send_pack(number);
+        self.advance_pack(number);
     }
 
     /// A copy of a pack is stored: with enough copies, the pack's chunks are placed; further ones follow behind.
@@ -207,7 +225,7 @@ impl<S: Storage> Volume<S> {
         let Some(upload) = self.uploads.packs.get_mut(&number.0) else {
             return;
         };
-        upload.doubt = None;
+        upload.doubt = upload.doubt.filter(|doubtful| *doubtful != account);
         let octets = upload.packed.as_ref().map_or(0, |packed| packed.octets);
         let mailbox = FIRST_DATA_MAILBOX;
         upload.copies.push(MailCopy {
@@ -215,17 +233,31 @@ impl<S: Storage> Volume<S> {
             mailbox,
             uid,
         });
-        let copies = upload.copies.len();
-        let members = self.accounts.members(upload.group);
         self.takes_room(account, octets);
-        if copies < self.terms.sync_copies.clamp(1, members.len().max(1)) {
-            self.send_pack(number);
+        self.advance_pack(number);
+    }
+
+    /// A pack with enough copies is stored; another one is sent on.
+    fn advance_pack(&mut self, number: PackNumber) {
+        let Some(upload) = self.uploads.packs.get(&number.0) else {
             return;
+        };
+        let has_enough = upload.copies.len() >= self.copies_wanted(upload);
+        if has_enough && !upload.copies.is_empty() && upload.asked.is_empty() {
+            self.pack_ends(number);
+        } else {
+            self.send_pack(number);
         }
-        self.speed.add(self.now.steady, octets.into());
+    }
+
+    /// A pack is stored: its chunks are placed, and further copies follow behind.
+    fn pack_ends(&mut self, number: PackNumber) {
         let Some(mut upload) = self.uploads.packs.remove(&number.0) else {
             return;
         };
+        let octets = upload.packed.as_ref().map_or(0, |packed| packed.octets);
+        let members = self.accounts.members(upload.group);
+        self.speed.add(self.now.steady, octets.into());
         self.accounts.group_ends(upload.group, upload.octets);
         let Some(packed) = upload.packed.take() else {
             return;

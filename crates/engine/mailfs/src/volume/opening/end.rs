@@ -55,6 +55,7 @@ impl<S: Storage> Opening<S> {
         let replay = Replay::of(&self.records, &chain)?;
         volume.replay(self.records, &replay)?;
         volume.number_mailboxes()?;
+        volume.read_strategies()?;
         if self.pages_validity != 0 {
             volume
                 .accounts

@@ -29,6 +29,7 @@ use super::job::Seals;
 use super::journal::Journal;
 use super::local::Local;
 use super::packs::{ChunkCache, Fates};
+use super::rates::Began;
 use super::step::{Moment, Notice, Step};
 use super::upkeep::state::{Ticket, Upkeep};
 use crate::format::{Locator, MailCopy, MailId, PackNumber};
@@ -126,6 +127,8 @@ pub struct Volume<S: Storage> {
     pub(crate) block_end: u32,
     pub(crate) steps: VecDeque<Step<S::File>>,
     pub(crate) asked: HashMap<RequestId, (u16, Asked)>,
+    /// When these requests began.
+    pub(crate) began: HashMap<RequestId, Began>,
     pub(crate) working: HashMap<JobId, Working>,
     pub(crate) last_id: u64,
     pub(crate) now: Moment,
@@ -176,6 +179,8 @@ pub(crate) struct Late {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Working {
     Chunk(Extent, MailCopy),
+    Cached(Extent, MailId),
+    Keep(Extent),
     Names(PackNumber),
     Pack(PackNumber),
     Copy(PackNumber, u16, MailCopy),

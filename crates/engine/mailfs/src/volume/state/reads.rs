@@ -12,6 +12,8 @@ pub(crate) const AHEAD_MIN: u64 = 256 << 10;
 pub(crate) const AHEAD_MAX: u64 = 32 << 20;
 /// Octets between reads in order: of a kernel's reads of 1 MiB, those of two loops may arrive in the other order.
 pub(crate) const AHEAD_NEAR: u64 = 2 << 20;
+/// Octets of a file that is fetched whole when a program opens the file.
+pub(crate) const WHOLE_MAX: u64 = 8 << 20;
 
 /// Reads under way.
 #[derive(Debug, Default)]

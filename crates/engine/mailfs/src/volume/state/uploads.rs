@@ -1,7 +1,7 @@
 //! Packs on their way.
 
-use crate::content::{Piece, Source, UnsentId};
-use crate::format::{ChunkId, MailCopy};
+use crate::content::{CHUNK_MAX, Piece, Source, UnsentId};
+use crate::format::{ChunkId, MailCopy, PackNumber};
 use crate::volume::job::{Packed, Unpacked};
 use hashbrown::HashMap;
 use vere_ports::files::Inode;
@@ -10,6 +10,8 @@ use vere_ports::mail_accounts::Urgency;
 /// Octets of a pack's chunks with which a pack takes no further chunk: packs of long files have 1 MiB on average, and none has more
 /// than a mail may have, since a chunk has 2 MiB at most.
 pub(crate) const PACK_FULL: usize = 768 << 10;
+/// Octets of a pack's chunks, at most.
+pub(crate) const PACK_MAX: usize = PACK_FULL + CHUNK_MAX;
 /// Chunks of a pack or a commit: below the frames that a mail may have.
 pub(crate) const CHUNKS_MAX: usize = 4_000;
 
@@ -19,6 +21,8 @@ pub(crate) struct Uploads {
     pub(crate) packs: HashMap<u64, Upload>,
     /// Chunks on their way: the pack, and the chunk's place among the pack's chunks.
     pub(crate) coming: HashMap<ChunkId, (u64, usize)>,
+    /// Packs whose chunks have ids, and wait for rows that tell whether the volume has the chunks.
+    pub(crate) late: Vec<(PackNumber, Vec<ChunkId>)>,
 }
 
 /// A pack on its way.
@@ -35,9 +39,19 @@ pub(crate) struct Upload {
     pub(crate) urgency: Urgency,
     pub(crate) copies: Vec<MailCopy>,
     pub(crate) packed: Option<Packed>,
+    /// Accounts that are asked to store the pack.
+    pub(crate) asked: Vec<u16>,
     /// An account that may have the pack and has not said so.
     pub(crate) doubt: Option<u16>,
     pub(crate) octets: usize,
+}
+
+impl Upload {
+    /// All cuts that are placed when the pack is stored.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = &Cut> {
+        let twins = self.twins.iter().map(|(_, cut)| cut);
+        self.chunks.iter().chain(twins)
+    }
 }
 
 /// A chunk, and the ranges of buffers in it.

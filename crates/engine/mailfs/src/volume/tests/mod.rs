@@ -2,6 +2,7 @@
 
 mod basics;
 mod budgets;
+mod cache;
 mod checkpoints;
 mod crashes;
 mod dedup;
@@ -13,6 +14,7 @@ mod races;
 mod reading;
 mod salvages;
 mod states;
+mod strategies;
 mod upkeep;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -56,6 +58,7 @@ pub(super) struct World {
     pub(super) disk: MemoryDisk,
     /// The folder of the cache.
     pub(super) cache: MemoryDisk,
+    pub(super) cache_max: u64,
     pub(super) volume: Option<Volume<MemoryDisk>>,
     pub(super) now: u64,
     pub(super) notices: Vec<Notice>,
@@ -65,6 +68,12 @@ pub(super) struct World {
     pub(super) counts: BTreeMap<&'static str, usize>,
     /// Octets of mails appended.
     pub(super) appended: usize,
+    /// Milliseconds that an account needs for a request, and for each MiB.
+    pub(super) slow: BTreeMap<u16, (u64, u64)>,
+    /// When answers come that take time.
+    due: BTreeMap<RequestId, u64>,
+    /// When accounts that need time are free.
+    free_at: BTreeMap<u16, u64>,
     waiting: VecDeque<(RequestId, AccountId, Request)>,
     last_call: u64,
     starts: u8,
@@ -130,6 +139,7 @@ impl World {
                 .collect(),
             disk: MemoryDisk::default(),
             cache: MemoryDisk::default(),
+            cache_max: 64 << 20,
             volume: None,
             now: 1_700_000_000_000,
             notices: Vec::new(),
@@ -137,6 +147,9 @@ impl World {
             fortune: Box::new(|_, _| Luck::Good),
             counts: BTreeMap::new(),
             appended: 0,
+            slow: BTreeMap::new(),
+            due: BTreeMap::new(),
+            free_at: BTreeMap::new(),
             waiting: VecDeque::new(),
             last_call: 0,
             starts: 1,
@@ -160,7 +173,7 @@ impl World {
     fn use_cache(&mut self) {
         let cache = self.cache.clone();
         let terms = CacheTerms {
-            chunks_max: 64 << 20,
+            chunks_max: self.cache_max,
             hints_max: 256 << 10,
         };
         self.volume().use_cache(&cache, terms);
@@ -205,7 +218,8 @@ impl World {
                     );
                 }
                 Step::Ask(id, account, _, request) => {
-                    self.waiting.push_back((id, account, request))
+                    self.queue(id, account.0, &request);
+                    self.waiting.push_back((id, account, request));
                 }
                 Step::Work(id, job) => {
                     let result = job.run();
@@ -224,13 +238,32 @@ impl World {
     }
 
     fn answer_next(&mut self) -> bool {
-        let Some((id, account, request)) = self.waiting.pop_front() else {
+        let due = |(id, _, _): &(RequestId, _, _)| self.due.get(id).copied().unwrap_or(0);
+        let places = self.waiting.iter().enumerate();
+        let Some((place, _)) = places.min_by_key(|(place, request)| (due(request), *place)) else {
             return false;
         };
+        let (id, account, request) = self.waiting.remove(place).unwrap();
+        self.now = self.due.remove(&id).unwrap_or(0).max(self.now);
         let now = self.moment();
         let answer = self.carry_out(account, &request);
         self.volume().answered(now, id, answer);
         true
+    }
+
+    /// A slow account carries out a request behind its other ones.
+    fn queue(&mut self, id: RequestId, account: u16, request: &Request) {
+        let Some((each, per_mib)) = self.slow.get(&account) else {
+            return;
+        };
+        let octets = match request {
+            Request::Append { mail, .. } => mail.len() as u64,
+            Request::Read { parts, .. } => parts.iter().map(|part| u64::from(part.length)).sum(),
+            _ => 0,
+        };
+        let free = self.free_at.entry(account).or_default();
+        *free = (*free).max(self.now) + octets * per_mib / (1 << 20);
+        self.due.insert(id, *free + each);
     }
 
     fn carry_out(&mut self, account: AccountId, request: &Request) -> Result<Answer, Fault> {

@@ -161,6 +161,7 @@ fn altered_packs_are_noticed_and_replaced() {
             *mail = octets.into();
         }
         world.kill();
+        world.cache = MemoryDisk::default();
         world.mount().unwrap();
         let read = world.get(ROOT, "a");
         match account {
