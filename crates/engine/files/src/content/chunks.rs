@@ -1,8 +1,7 @@
 //! Where octets are cut into chunks.
 //!
-//! Octets that a program writes in sequence are cut by their content (FastCDC): a cut depends on the octets near it alone, so
-//! that equal content has equal chunks, also behind an insertion. A range in the middle of a file is cut by length: such a
-//! range is no content of its own.
+//! Octets written in sequence are cut by content (FastCDC): a cut depends on the octets nearby alone. Equal content has equal
+//! chunks for this reason, also behind an insertion. A range in the middle of a file is cut by length.
 
 use bytes::Bytes;
 use fastcdc::v2020::FastCDC;
@@ -13,12 +12,12 @@ const CHUNK_MIN: usize = 128 << 10;
 const CHUNK_AVERAGE: usize = 512 << 10;
 /// Octets of a chunk, at most: the content of a frame.
 pub const CHUNK_MAX: usize = 2 << 20;
-/// Octets of a chunk of a range that was written at random.
+/// Octets of a chunk of a range in the middle of a file.
 const RANGE_MAX: usize = 256 << 10;
-/// Used octets of the window that are dropped at once: each octet is moved once at most.
+/// Used octets of the window dropped at once: each octet is moved once at most.
 const DROPPED: usize = 2 * CHUNK_MAX;
 
-/// The lengths of the chunks of a sequence, in order. With `whole_only`, an end that more octets may move is left out.
+/// The lengths of the chunks of a sequence, in order. With `whole_only`, a cut at the end is left out: more octets may move the cut.
 #[must_use]
 pub fn sequence_lengths(parts: impl IntoIterator<Item = Bytes>, whole_only: bool) -> Vec<usize> {
     let mut parts = parts.into_iter().fuse();
@@ -48,7 +47,7 @@ pub fn sequence_lengths(parts: impl IntoIterator<Item = Bytes>, whole_only: bool
     }
 }
 
-/// The length of the first chunk of octets, of which at least one is there.
+/// The length of the first chunk of octets; not 0.
 fn first_cut(octets: &[u8]) -> usize {
     if octets.len() <= CHUNK_MIN {
         return octets.len();
@@ -104,7 +103,7 @@ mod tests {
         }
     }
 
-    /// An upload that begins while the program writes has the chunks of one that begins at the end.
+    /// An upload during the writes has the chunks of an upload behind the last write.
     #[test]
     fn a_growing_sequence_has_the_cuts_of_the_whole() {
         let octets = noise(2, 6_000_000);

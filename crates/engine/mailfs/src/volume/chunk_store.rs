@@ -5,9 +5,9 @@
 //! index    a table of hints: mail id (16), at u32 -> number u64, offset u64, octets u32
 //! ```
 //!
-//! An entry is named by its mail and its place in the mail, and the seal holds both: what a disk gives back is the chunk, or is
-//! recognised as none and fetched again. So nothing is synced, no start needs to look at the entries, and no failure of the disk is
-//! one of the volume. The file that was used least recently goes first.
+//! The seal of an entry covers mail and place: octets from the disk are the chunk, or are recognised as damage, and the chunk is
+//! fetched again. So nothing is synced, no start looks at the entries, and a failure of the disk is none of the volume. The file
+//! without use for the longest time goes first.
 
 use std::io;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::format::{HEAD_OCTETS, Keys, MailId, Place};
 
 /// Octets of a file, but for the entry that crosses the bound.
 const SEGMENT_OCTETS: u64 = 16 << 20;
-/// Octets of the index for each file of this length: 4,096 entries, so that entries of 4 KiB fill the files first.
+/// Octets of the index for each file: 4,080 entries, enough for entries of 4 KiB.
 const INDEX_OCTETS: u64 = 192 << 10;
-/// The time for which a disk that fails, as a full one does, gets no entries.
+/// The time without entries for a disk after a failure, such as a lack of room.
 const REST: Duration = Duration::from_secs(600);
 /// The name of the index.
 const INDEX: &str = "index";
@@ -132,7 +132,7 @@ impl<S: Storage> ChunkStore<S> {
         each.fold(0, u64::saturating_add)
     }
 
-    /// Chunks found since the start of the mount, and chunks that had to be fetched.
+    /// Chunks found since the start of the mount, and chunks not found.
     pub(crate) const fn counts(&self) -> (u64, u64) {
         (self.hits, self.misses)
     }
@@ -175,7 +175,7 @@ impl<S: Storage> ChunkStore<S> {
         })
     }
 
-    /// An entry that was found is none.
+    /// A found entry is damaged.
     pub(crate) fn is_damaged(&mut self, mail: MailId, at: u32) {
         self.hits = self.hits.saturating_sub(1);
         self.misses = self.misses.saturating_add(1);
@@ -221,7 +221,7 @@ impl<S: Storage> ChunkStore<S> {
         Ok(())
     }
 
-    /// Drops what was used least recently until there is room.
+    /// Drops the files without use for the longest time, up to enough room.
     fn make_room(&mut self, octets: u64) -> io::Result<()> {
         let room = self.octets_max.saturating_sub(octets);
         while self.octets() > room
@@ -254,7 +254,7 @@ impl<S: Storage> ChunkStore<S> {
         }
     }
 
-    /// A disk that fails is left alone for a while, and gives back what it can.
+    /// A disk with a failure gets no entries for a while; reads go on.
     fn rest(&mut self, now: Timestamp) {
         self.rests_until = now + REST;
     }

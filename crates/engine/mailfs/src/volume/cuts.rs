@@ -1,4 +1,4 @@
-//! Written octets that are neither sent nor on their way become chunks.
+//! Written octets, neither sent nor on the way, become chunks.
 
 use super::job::Unpacked;
 use super::packs::Fate;
@@ -18,7 +18,7 @@ struct Stretch {
 }
 
 impl<S: Storage> Volume<S> {
-    /// Chunks of all written octets of a file that are neither sent nor on their way; `whole_only` leaves an end that may grow.
+    /// Chunks of all written octets of a file, neither sent nor on the way; `whole_only` leaves an end out.
     pub(super) fn cut(&mut self, inode: Inode, whole_only: bool) -> Vec<Cut> {
         let size = self.files.size(inode).unwrap_or(0);
         let mut cuts = Vec::new();
@@ -36,7 +36,7 @@ impl<S: Storage> Volume<S> {
         cuts
     }
 
-    /// Written octets of a file that are neither sent nor on their way.
+    /// Written octets of a file, neither sent nor on the way.
     pub(super) fn uncut(&self, inode: Inode) -> u64 {
         let stretches = self.stretches(inode).into_iter();
         stretches.fold(0, |sum, stretch| sum.saturating_add(stretch.octets))
@@ -63,7 +63,7 @@ impl<S: Storage> Volume<S> {
         stretches
     }
 
-    /// The packs on which written octets of a file wait.
+    /// The packs with written octets of a file, on the way.
     pub(super) fn sending(&self, inode: Inode) -> HashSet<u64> {
         let mut packs = HashSet::new();
         let runs = self.files.unsent_of(inode).into_iter();

@@ -1,8 +1,8 @@
-//! Chunks that the volume has already are not sent again: files name the frame that is stored.
+//! Chunks of the volume are not sent again: files name the stored frame.
 //!
-//! Where a chunk is, a table on the local disk tells: a hint, of the chunks that this mount has stored or read. A hint counts
-//! only while the volume's rows have the pack and no tombstone for the pack. A tombstone that comes later does no harm: before a
-//! pack is removed, a collection looks again at what files need.
+//! A table on the local disk has hints to the chunks of this machine's writes and reads. A hint counts only while the volume's
+//! rows have the pack and no tombstone for the pack. A later tombstone does no harm: a collection looks at the needs of files
+//! again before the removal of a pack.
 
 use super::job::{Job, PackJob, Task, Unpacked};
 use super::local::{CacheTerms, Local};
@@ -19,12 +19,12 @@ use vere_ports::storage::Storage;
 pub(super) const SHARED_MIN: usize = 1 << 10;
 
 impl<S: Storage> Volume<S> {
-    /// Has the mount use a folder for hints and chunks, which survive its end. The folder is this mount's alone.
+    /// Has the mount use a folder for hints and chunks. Both survive the mount; no other mount may use the folder.
     pub fn use_cache(&mut self, storage: &S, terms: CacheTerms) {
         self.local = Local::open(storage, terms, self.now.steady);
     }
 
-    /// The chunks of a pack have their ids: only those go that the volume lacks.
+    /// The chunks of a pack have ids: chunks of the volume do not go again.
     pub(super) fn chunks_named(&mut self, number: PackNumber, names: Vec<ChunkId>) {
         if !self.has_rows_of(number, &names) {
             // `pages_came` goes on.
@@ -78,7 +78,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Whether rows tell which of a pack's chunks the volume has.
+    /// Whether the rows are there for a judgement of each hint.
     fn has_rows_of(&mut self, number: PackNumber, names: &[ChunkId]) -> bool {
         let Some(upload) = self.uploads.packs.get(&number.0) else {
             return true;
@@ -121,13 +121,15 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Where a chunk of this id and length is, if the volume has one that can be read.
+    /// The place of a chunk with an id and a length, if the volume has a readable chunk.
     pub(super) fn known_chunk(&self, name: ChunkId, octets: usize) -> Option<Extent> {
         let extent = self.local.chunk(&self.seals.keys, name, octets)?;
         let located = self.located(extent.pack.0)?;
         let condemned = Key::Tombstone(extent.pack.0).encode();
         let is_condemned = self.files.tree().get(&condemned).ok()?.is_some();
-        (!located.copies.is_empty() && !is_condemned).then_some(extent)
+        let mut copies = located.copies.iter();
+        let is_readable = copies.any(|copy| self.accounts.encoding(copy.account).is_some());
+        (is_readable && !is_condemned).then_some(extent)
     }
 
     /// A chunk is stored.
@@ -135,12 +137,12 @@ impl<S: Storage> Volume<S> {
         self.local.note(&self.seals.keys, name, octets, extent);
     }
 
-    /// Copies of a pack are damaged or gone: the pack's chunks are sent again when they are written again.
+    /// Copies of a pack are damaged or gone: hints to the pack do not count any more.
     pub(super) fn distrust(&mut self, pack: PackNumber) {
         self.local.distrust(&self.seals.keys, pack);
     }
 
-    /// Every pack that files name whose rows are not written yet.
+    /// Packs of files without written rows.
     pub(super) fn packs_in_use(&self) -> impl Iterator<Item = u64> + '_ {
         self.files.packs_of_dirty().chain(self.fates.packs())
     }

@@ -1,4 +1,4 @@
-//! A table of hints on the local disk. A hint may be absent or outdated at any time; a hint that is there is one that was put.
+//! A table of hints on the local disk. A hint may be absent or outdated at any time, and is never invented.
 //!
 //! ```text
 //! table    buckets of 4,096 octets; the first octets of a key choose the bucket
@@ -6,8 +6,8 @@
 //! entry    0  key (20) | value (20) | tag (8): BLAKE3 keyed("hints") over the octets before
 //! ```
 //!
-//! A full bucket loses an entry for each new one. So the table needs no memory, no scan at the start of a mount, and has the
-//! length that it begins with; as a sparse file it takes the room of the buckets in use.
+//! A full bucket loses an entry for each new entry. So the table needs no memory and no scan at the start of a mount, and keeps
+//! its length; as a sparse file the table takes the room of the buckets in use.
 
 use std::io;
 
@@ -32,7 +32,7 @@ pub(crate) struct HintTable<F> {
 }
 
 impl<F: StorageFile> HintTable<F> {
-    /// Opens the table with this name, or begins an empty one if there is none of this length.
+    /// Opens the table with a name; a table of another length begins anew.
     ///
     /// # Errors
     /// Those of the disk.
@@ -61,7 +61,7 @@ impl<F: StorageFile> HintTable<F> {
         value(keys, entry)
     }
 
-    /// Puts a value in place of an earlier one, of nothing, or else of any other key's.
+    /// Puts a value in place of the key's earlier value, of nothing, or else of any other value.
     ///
     /// # Errors
     /// Those of the disk.
@@ -69,7 +69,7 @@ impl<F: StorageFile> HintTable<F> {
         let at = self.offset(key);
         let bucket = self.bucket(at).ok_or(io::ErrorKind::UnexpectedEof)?;
         let place = |wanted: &[u8]| entries(&bucket).position(|entry| entry.starts_with(wanted));
-        // Values are as good as random from octet to octet of their tags.
+        // A tag is as good as a random number.
         let any = || usize::from(keys.hint_tag(value)[0]).checked_rem(ENTRIES);
         let place = place(key).or_else(|| place(&[0; ENTRY])).or_else(any);
         self.write(keys, at, place.unwrap_or(0), (key, value))

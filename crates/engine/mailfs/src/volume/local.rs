@@ -1,4 +1,4 @@
-//! What the local disk holds for speed alone: where chunks are, and chunks that were read.
+//! The local disk, for speed alone: hints to chunks, and chunks of earlier reads.
 
 use super::chunk_store::{ChunkStore, Span};
 use super::hints::{HintTable, Part};
@@ -8,12 +8,12 @@ use hashbrown::HashMap;
 use vere_ports::storage::Storage;
 use vere_units::Timestamp;
 
-/// Octets of the table of chunks: entries for 1,392,640 chunks, which are 700 GB of long files.
+/// Octets of the table of chunks: entries for 1,392,640 chunks, or 700 GB of long files.
 pub(crate) const HINTS_OCTETS: u64 = 64 << 20;
 /// The name of the table of chunks.
 const HINTS: &str = "hints";
 
-/// The local disk's part of a mount. Without a disk, or with one that fails, nothing is known and nothing kept.
+/// The local disk's part of a mount. Without a working disk, nothing is known and nothing kept.
 #[derive(Debug)]
 pub(crate) struct Local<S: Storage> {
     hints: Option<HintTable<S::File>>,
@@ -21,7 +21,7 @@ pub(crate) struct Local<S: Storage> {
     /// Chunks on their way to the disk.
     pub(crate) keeping: HashMap<Extent, Keeping<S::File>>,
     keeping_octets: usize,
-    /// Octets that were not sent, because the volume had them.
+    /// Octets not sent, because of an equal chunk in the volume.
     shared: u64,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Keeping<F> {
 pub struct CacheTerms {
     /// Octets of chunks.
     pub chunks_max: u64,
-    /// Octets of the table that tells where chunks are.
+    /// Octets of the table of hints.
     pub hints_max: u64,
 }
 
@@ -75,7 +75,7 @@ impl<S: Storage> Local<S> {
         }
     }
 
-    /// Octets that were not sent, because the volume had them.
+    /// Octets not sent, because of an equal chunk in the volume.
     pub(crate) const fn shared(&self) -> u64 {
         self.shared
     }
@@ -84,7 +84,7 @@ impl<S: Storage> Local<S> {
         self.shared = self.shared.saturating_add(octets as u64);
     }
 
-    /// Whether a chunk may go to the disk behind those on their way.
+    /// Whether a chunk may go to the disk behind others.
     pub(crate) fn begin_keeping(&mut self, octets: usize, max: usize) -> bool {
         let all = self.keeping_octets.saturating_add(octets);
         let has_room = all <= max && (self.hints.is_some() || self.chunks.is_some());
@@ -98,7 +98,7 @@ impl<S: Storage> Local<S> {
         self.keeping_octets = self.keeping_octets.saturating_sub(octets);
     }
 
-    /// Where a chunk of this id and length is, as far as known.
+    /// The place of a chunk with an id and a length, as far as known.
     pub(crate) fn chunk(&self, keys: &Keys, name: ChunkId, octets: usize) -> Option<Extent> {
         let hints = self.hints.as_ref()?;
         let value = hints.get(keys, &chunk_key(name, octets))?;
@@ -119,10 +119,10 @@ impl<S: Storage> Local<S> {
         }
     }
 
-    /// Nobody can read a pack: no hint to its chunks counts any more.
+    /// Nobody can read a pack: no hint to the pack counts any more.
     pub(crate) fn distrust(&self, keys: &Keys, pack: PackNumber) {
         if let Some(hints) = &self.hints {
-            // A hint that still counts leads to another failed read, and to another try here.
+            // Without the entry, another failed read has another try.
             let _counts = hints.put(keys, &pack_key(pack), &[0; 20]);
         }
     }

@@ -1,4 +1,4 @@
-//! How fast accounts are: round trip and octets a second, for each direction, as requests of this mount measure.
+//! Speeds of accounts: round trip and octets a second, for each direction, measured by requests of the mount.
 //!
 //! A request's time includes the wait behind other requests of the account: a busy account counts as a slow one.
 
@@ -53,7 +53,7 @@ pub(crate) struct Rates {
 #[derive(Debug, Clone, Copy, Default)]
 struct Rate {
     round_trip_ms: u64,
-    /// Picoseconds for an octet: the mean of times follows an account that becomes slow, the mean of rates does not.
+    /// Picoseconds for an octet: a mean of times follows a loss of speed sooner than a mean of rates.
     per_octet: u64,
     measured: Timestamp,
 }
@@ -80,7 +80,7 @@ impl Rates {
         rate.measured = now;
     }
 
-    /// The time that a chunk needs; none for an account that was not measured lately, which is worth a try.
+    /// The time of a chunk; none for an account without a fresh measurement: worth a try.
     pub(crate) fn expected(
         &self,
         account: u16,

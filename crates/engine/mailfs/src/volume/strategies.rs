@@ -1,4 +1,4 @@
-//! Strategies of groups: which members a write waits for, and which member a read asks.
+//! Strategies of groups: the members for a write to wait for, and the member for a read to ask.
 
 use super::state::Volume;
 use super::step::Moment;
@@ -24,7 +24,7 @@ impl<S: Storage> Volume<S> {
         self.at(now);
         for (group, accounts) in self.group_members() {
             self.accounts.set_strategy(group, strategy);
-            // A row that cannot be read is written anew, with the members of this mount.
+            // A damaged row is written anew, with the members of the mount.
             let before = self.group_row(group).ok().flatten();
             let row = GroupRow {
                 strategy: strategy.number(),

@@ -6,14 +6,14 @@ pub enum Strategy {
     /// A write waits for `sync_copies` members, whichever is least busy; the others follow.
     #[default]
     One,
-    /// A write waits for every member that can be reached.
+    /// A write waits for every reachable member.
     All,
     /// As `One`, with the fastest member for each read and each write.
     Fast,
 }
 
 impl Strategy {
-    /// The strategy of a row; one of a later version counts as `One`, which is right for every reader.
+    /// The strategy of a row; an unknown number counts as `One`, right for every reader.
     #[must_use]
     pub const fn of_row(number: u8) -> Self {
         match number {

@@ -1,4 +1,4 @@
-//! Content that a volume has is not sent again, and a hint never breaks a file.
+//! Content of a volume is not sent again, and a hint never breaks a file.
 
 use super::*;
 
