@@ -51,10 +51,9 @@ fn a_second_copy_is_not_sent() {
         );
     }
     volume.umount();
-    let found = run(volume.fs(&["check", "home", "--data"]).args([
-        "--passphrase-file".as_ref(),
-        volume.path("phrase").as_os_str(),
-    ]));
+    let mut check = volume.fs(&["check", "home", "--data"]);
+    let phrase = volume.path("phrase");
+    let found = run(check.arg("--passphrase-file").arg(phrase));
     assert_has(&found, &["clean: "]);
 }
 
@@ -79,10 +78,10 @@ fn files_that_were_read_are_there_without_a_server() {
     assert_eq!(now["disk_misses"], 0);
     assert!(now["disk_octets"].as_u64() > Some(3_000_000), "{now}");
     volume.umount();
-    volume.mount();
+    let process = volume.mount_in_foreground();
     volume.end_server();
     assert!(fs::read(volume.point().join("long")).expect("a file") == content);
-    run(&mut volume.fs(&["umount", "--force", "home"]));
+    volume.kill(process);
 }
 
 #[test]

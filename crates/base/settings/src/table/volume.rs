@@ -25,7 +25,7 @@ sections! {
         fixed cache_memory: Size(MIB, 16 * GIB), Is("\"64 MiB\""),
             "Memory for content that was read.";
         fixed cache_max: Size(0, 16 * TIB), Is("\"4 GiB\""),
-            "Content that was read, sealed, on the local disk (`~/.cache/vere/fs`): the cache survives the mount and serves reads before the accounts, also when no account answers. Half of the disk's free room is the bound where that is less; `0` is no cache.";
+            "Content that was read, sealed, on the local disk (`~/.cache/vere/fs`): the cache survives the mount and serves reads before the accounts, also when no account answers. Half of the disk's free room is the bound where that is less; `0 B` is no cache.";
         fixed ahead_max: Integer(1, 1_000), Is("32"),
             "Chunks of files read ahead of need at the same time.";
         fixed passphrase_file: Path, Nothing("the passphrase is asked for"),
