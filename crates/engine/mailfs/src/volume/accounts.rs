@@ -177,10 +177,11 @@ impl Accounts {
     pub(crate) fn regroup(&mut self, groups: &[GroupTerms]) {
         let mut before = std::mem::take(&mut self.groups);
         for terms in groups {
-            let octets = before.remove(&terms.group).map_or(0, |group| group.octets);
+            let old = before.remove(&terms.group);
             let group = Group {
                 members: terms.accounts.clone(),
-                octets,
+                strategy: old.as_ref().map(|group| group.strategy).unwrap_or_default(),
+                octets: old.map_or(0, |group| group.octets),
             };
             self.groups.insert(terms.group, group);
         }

@@ -3,8 +3,21 @@
 use vere_ports::storage::{Storage as _, StorageFile as _};
 
 use super::*;
+use crate::volume::CacheTerms;
 
 const ROOT: Inode = Inode::ROOT;
+
+impl World {
+    /// Has the mount use the folder of the cache.
+    pub(super) fn use_cache(&mut self) {
+        let cache = self.cache.clone();
+        let terms = CacheTerms {
+            chunks_max: self.cache_max,
+            hints_max: 256 << 10,
+        };
+        self.volume().use_cache(&cache, terms);
+    }
+}
 
 fn cut_off(world: &mut World) {
     world.fortune = Box::new(|_, _| Luck::Lost);

@@ -31,8 +31,8 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Ur
 use vere_units::Timestamp;
 
 use super::{
-    AccountTerms, CacheTerms, Create, GroupTerms, Machine, Moment, Notice, OpenError, OpenStep,
-    Opening, Step, Terms, Volume,
+    AccountTerms, Create, GroupTerms, Machine, Moment, Notice, OpenError, OpenStep, Opening, Step,
+    Terms, Volume,
 };
 use crate::format::{Encoding, Keys, VolumeId, VolumeKey};
 
@@ -170,15 +170,6 @@ impl World {
         world
     }
 
-    fn use_cache(&mut self) {
-        let cache = self.cache.clone();
-        let terms = CacheTerms {
-            chunks_max: self.cache_max,
-            hints_max: 256 << 10,
-        };
-        self.volume().use_cache(&cache, terms);
-    }
-
     pub(super) fn volume(&mut self) -> &mut Volume<MemoryDisk> {
         self.volume.as_mut().unwrap()
     }
@@ -251,21 +242,6 @@ impl World {
         true
     }
 
-    /// A slow account carries out a request behind its other ones.
-    fn queue(&mut self, id: RequestId, account: u16, request: &Request) {
-        let Some((each, per_mib)) = self.slow.get(&account) else {
-            return;
-        };
-        let octets = match request {
-            Request::Append { mail, .. } => mail.len() as u64,
-            Request::Read { parts, .. } => parts.iter().map(|part| u64::from(part.length)).sum(),
-            _ => 0,
-        };
-        let free = self.free_at.entry(account).or_default();
-        *free = (*free).max(self.now) + octets * per_mib / (1 << 20);
-        self.due.insert(id, *free + each);
-    }
-
     fn carry_out(&mut self, account: AccountId, request: &Request) -> Result<Answer, Fault> {
         let luck = (self.fortune)(account, request);
         if luck == Luck::Lost {
@@ -300,25 +276,6 @@ impl World {
             Luck::Unanswered => Err(Fault::Unreachable("cut".to_owned())),
             _ => answer,
         }
-    }
-
-    /// Takes the first pack that is on its way out of the queue.
-    pub(super) fn hold_pack(&mut self) -> (RequestId, AccountId, Request) {
-        loop {
-            self.take_steps();
-            let is_pack = |(_, _, request): &(RequestId, AccountId, Request)| matches!(request, Request::Append { mailbox, .. } if mailbox != "log");
-            if let Some(place) = self.waiting.iter().position(is_pack) {
-                return self.waiting.remove(place).unwrap();
-            }
-            assert!(self.answer_next(), "no pack");
-        }
-    }
-
-    /// Carries a held request out.
-    pub(super) fn let_go(&mut self, (id, account, request): (RequestId, AccountId, Request)) {
-        let answer = self.carry_out(account, &request);
-        let now = self.moment();
-        self.volume().answered(now, id, answer);
     }
 
     /// All inodes that have rows.

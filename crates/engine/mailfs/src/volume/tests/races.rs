@@ -19,6 +19,27 @@ fn copy(world: &mut World, from: Handle, to: Handle, length: u64) {
     assert_eq!(world.call(call), Ok(Reply::Written(written)));
 }
 
+impl World {
+    /// Takes the first pack that is on its way out of the queue.
+    pub(super) fn hold_pack(&mut self) -> (RequestId, AccountId, Request) {
+        loop {
+            self.take_steps();
+            let is_pack = |(_, _, request): &(RequestId, AccountId, Request)| matches!(request, Request::Append { mailbox, .. } if mailbox != "log");
+            if let Some(place) = self.waiting.iter().position(is_pack) {
+                return self.waiting.remove(place).unwrap();
+            }
+            assert!(self.answer_next(), "no pack");
+        }
+    }
+
+    /// Carries a held request out.
+    pub(super) fn let_go(&mut self, (id, account, request): (RequestId, AccountId, Request)) {
+        let answer = self.carry_out(account, &request);
+        let now = self.moment();
+        self.volume().answered(now, id, answer);
+    }
+}
+
 /// The copy shares the source's buffer; what is sent for one is there for both.
 #[test]
 fn an_fsync_of_a_copy_has_the_content() {

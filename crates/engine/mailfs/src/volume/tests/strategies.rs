@@ -5,6 +5,23 @@ use crate::volume::Strategy;
 
 const ROOT: Inode = Inode::ROOT;
 
+impl World {
+    /// A slow account carries out a request behind its other ones.
+    pub(super) fn queue(&mut self, id: RequestId, account: u16, request: &Request) {
+        let Some((each, per_mib)) = self.slow.get(&account) else {
+            return;
+        };
+        let octets = match request {
+            Request::Append { mail, .. } => mail.len() as u64,
+            Request::Read { parts, .. } => parts.iter().map(|part| u64::from(part.length)).sum(),
+            _ => 0,
+        };
+        let free = self.free_at.entry(account).or_default();
+        *free = (*free).max(self.now) + octets * per_mib / (1 << 20);
+        self.due.insert(id, *free + each);
+    }
+}
+
 /// A lead, and a group of two accounts: 2 is fast, 3 is slow.
 fn uneven(strategy: Strategy) -> World {
     let mut world = World::new(3);
