@@ -137,7 +137,7 @@ pub(crate) fn accounts(args: &VolumeArgs) -> Result<String, Failure> {
                 "url": account.url,
                 "group": account.group,
                 "encoding": if account.base64 { "base64" } else { "8bit" },
-                "connections_max": account.connections_max,
+                "connections_max": crate::provider::connections_max(account),
                 "lead": account.number == volume.lead,
                 "mounted": live.is_some(),
                 "failing": now["failing"],

@@ -18,6 +18,13 @@ pub(crate) fn terms(account: &VolumeAccount, host: &str) -> Profile {
     }
 }
 
+/// Connections to the account at the same time.
+pub(crate) fn connections_max(account: &VolumeAccount) -> usize {
+    let place = Place::parse(&account.url, account.clear).and_then(Result::ok);
+    let host = place.map_or_else(String::new, |place| place.host);
+    terms(account, &host).connections_max
+}
+
 /// The terms as a line for people; `None` without a server in the description.
 pub(crate) fn shown(account: &VolumeAccount) -> Option<String> {
     let host = Place::parse(&account.url, account.clear)?.ok()?.host;
