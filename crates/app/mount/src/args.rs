@@ -26,7 +26,8 @@ pub enum FsCommand {
     /// (the servers have every change); rows_waiting; octets_waiting (written, and on no server yet); octets_sending; octets_per_second (of uploads, over 10 s); seconds_left (null
     /// without uploads); commits_sending; journal_octets; cache_octets (content in memory); disk_octets (content in the cache on disk), disk_hits and
     /// disk_misses (chunks read that the cache had or lacked, since the start); octets_shared (content written that the volume had already, so that
-    /// nothing was sent); copies_missing; read_only (the reason, or null); accounts, each
+    /// nothing was sent); copies_missing; conflicts (with other mounts, since the mount began); conflicts_latest; commits_open (of other
+    /// mounts, to be merged); read_only (the reason, or null); accounts, each
     /// with account, requests under way, failing (the reason, or null), failing_for_s, next_attempt_s, used_octets and limit_octets
     /// (null where the account tells no quota), encoding, up and down (octets a second, null where not measured), scarce (why work waits for the budget of the day, or null), scarce_for_s,
     /// upload and download (null without a budget: used_octets and limit_octets of 24 hours, room_in_s); groups, each with group, strategy, accounts, packs, octets, missing (by account).

@@ -75,6 +75,9 @@ pub(crate) fn json(status: &Status, groups: &[GroupStatus], point: Option<&Path>
         "disk_misses": status.disk_misses,
         "octets_shared": status.octets_shared,
         "copies_missing": status.copies_missing,
+        "conflicts": status.conflicts,
+        "conflicts_latest": status.conflicts_latest,
+        "commits_open": status.commits_open,
         "read_only": status.read_only,
         "accounts": accounts,
         "groups": groups,
@@ -121,6 +124,16 @@ pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
     line("rows in memory", rows(&status["rows"]));
     line("content on disk", on_disk(status));
     line("sent once", octets(number("octets_shared")));
+    if number("conflicts") > 0 {
+        line("conflicts", number("conflicts").to_string());
+        for latest in status["conflicts_latest"].as_array().into_iter().flatten() {
+            line("", latest.as_str().unwrap_or_default().to_owned());
+        }
+    }
+    if number("commits_open") > 0 {
+        let open = format!("{}, of mounts that are away", number("commits_open"));
+        line("commits to merge", open);
+    }
     if let Some(reason) = status["read_only"].as_str() {
         line("read-only", reason.to_owned());
     }
@@ -295,7 +308,29 @@ mod tests {
                     ..account
                 },
             ],
+            conflicts: 0,
+            conflicts_latest: Vec::new(),
+            commits_open: 0,
             read_only: None,
+        }
+    }
+
+    #[test]
+    fn conflicts_are_told() {
+        let status = Status {
+            conflicts: 2,
+            conflicts_latest: vec!["one".to_owned(), "two".to_owned()],
+            commits_open: 1,
+            ..status()
+        };
+        let text = shown(&json(&status, &[], None), None);
+        let lines = [
+            "conflicts           2\n",
+            "                    two\n",
+            "commits to merge    1, of mounts that are away\n",
+        ];
+        for line in lines {
+            assert!(text.contains(line), "{line} in {text}");
         }
     }
 

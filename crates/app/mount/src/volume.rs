@@ -222,6 +222,7 @@ pub(crate) fn terms(description: &Description) -> Terms {
         unsent_max: description.unsent_max.as_u64(),
         cache_max: description.cache_memory.as_usize(),
         fetches_max: description.ahead_max,
+        refresh: description.refresh.duration(),
     }
 }
 

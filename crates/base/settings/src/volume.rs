@@ -13,6 +13,8 @@ pub struct Volume {
     pub strong: bool,
     /// The longest wait of a change for its commit.
     pub flush_interval: Span,
+    /// How often changes of other mounts are looked for.
+    pub refresh: Span,
     /// The longest time without a sync of the disk.
     pub journal_sync: Span,
     /// The longest wait of a call for the servers.

@@ -2,8 +2,9 @@
 //!
 //! The design, with words, formats and promises, is `docs/internals/mailfs.md`.
 
+mod breakage;
 pub mod recovery;
 pub mod volume;
 
-pub use vere_files::{content, pages, posix, tree};
+pub use vere_files::{content, merge, pages, posix, tree};
 pub use vere_mailfs_format::{format, rows};

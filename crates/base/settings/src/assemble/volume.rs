@@ -44,6 +44,7 @@ impl Assembly {
             lead: self.maybe("lead").unwrap_or(first),
             strong: self.choice("mode", |text| Some(text == "strong")),
             flush_interval: self.need("flush_interval"),
+            refresh: self.need("refresh"),
             journal_sync: self.need("journal_sync"),
             call_timeout: self.need("call_timeout"),
             sync_copies: usize::from(self.need::<u16>("sync_copies")),

@@ -14,6 +14,8 @@ sections! {
             "What closing a file and changing names wait for: `weak` for the journal on this machine, `strong` for the servers. `fsync` waits for the servers in both.";
         fixed flush_interval: Span(100, HOUR), Is("\"5s\""),
             "The longest time for which a change waits for its commit.";
+        fixed refresh: Span(SECOND, HOUR), Is("\"30s\""),
+            "How often the log is listed for changes of other mounts. A server with IDLE tells of changes at once.";
         fixed journal_sync: Span(10, MINUTE), Is("\"1s\""),
             "The longest time for which a change without `fsync` is not on this machine's disk. A power cut loses so much at most.";
         fixed call_timeout: Span(SECOND, HOUR), Is("\"60s\""),

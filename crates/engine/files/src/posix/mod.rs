@@ -17,6 +17,7 @@ mod files;
 mod folders;
 mod inodes;
 mod io;
+mod moves;
 mod names;
 mod numbers;
 mod open;
@@ -31,6 +32,7 @@ mod upload;
 mod xattrs;
 
 pub use damage::Damage;
+pub use moves::inode_for_copy;
 pub use names::{LINKS_MAX, root_folder};
 pub use numbers::Numbers;
 pub use outcome::{ContentChange, DirtyFile, Outcome, ReadPlan, UnsentRange};

@@ -127,4 +127,15 @@ impl ContentChange {
             }
         }
     }
+
+    /// The same change of another file.
+    #[must_use]
+    pub fn with_inode(mut self, to: Inode) -> Self {
+        match &mut self {
+            Self::Write { inode, .. } | Self::Cut { inode, .. } | Self::Chunk { inode, .. } => {
+                *inode = to;
+            }
+        }
+        self
+    }
 }

@@ -308,21 +308,10 @@ impl Files {
     }
 
     fn forget_content(&mut self, change: &Change) {
-        let key = Key::decode(&change.key);
-        let removed = change.value.is_none();
-        match key {
+        match Key::decode(&change.key) {
             // The content is read again when wanted.
-            Ok(Key::Extents { inode, .. })
-                if !self.dirty.contains_key(&inode) && !self.ghosts.contains_key(&inode) =>
-            {
-                self.contents.remove(&inode);
-            }
-            Ok(Key::Inode(inode)) if removed => {
-                self.clean(inode);
-                if let Some(mut content) = self.contents.remove(&inode) {
-                    content.cut(0, u64::MAX, &mut self.unsent);
-                }
-            }
+            Ok(Key::Extents { inode, .. }) => self.reload(inode),
+            Ok(Key::Inode(inode)) if change.value.is_none() => self.discard(inode),
             _ => {}
         }
     }

@@ -3,11 +3,45 @@
 use bytes::Bytes;
 use vere_ports::files::Errno;
 
-use super::{ChainRow, Change, Side, Sides, Tree};
+use super::{ChainRow, Change, Rows, Side, Sides, Tree};
 use crate::format::Locator;
 use crate::pages::PageTree;
 
+/// What a merge may change, as it was before.
+#[derive(Debug)]
+pub struct Saved {
+    local: Rows,
+    chain: Vec<(Vec<u8>, Option<ChainRow>)>,
+    changes: Vec<Change>,
+}
+
 impl Tree {
+    /// The changes of this mount, and the chain's rows of some keys: a merge that misses a page is undone.
+    pub fn save<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Saved {
+        let chain = keys.map(|key| (key.to_vec(), self.chain.get(key).cloned()));
+        Saved {
+            local: self.local.clone(),
+            chain: chain.collect(),
+            changes: self.changes.clone(),
+        }
+    }
+
+    /// Undoes every change of this mount, and of the chain's rows of the saved keys.
+    pub fn restore(&mut self, saved: Saved) {
+        self.local = saved.local;
+        self.changes = saved.changes;
+        for (key, row) in saved.chain {
+            match row {
+                Some(row) => {
+                    self.chain.insert(key, row);
+                }
+                None => {
+                    self.chain.remove(&key);
+                }
+            }
+        }
+    }
+
     /// The chain has this value for a key from now on. A change of this mount to another value stays above.
     ///
     /// # Errors

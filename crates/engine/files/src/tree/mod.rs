@@ -17,6 +17,8 @@ mod above;
 mod chain;
 mod read;
 
+pub use self::chain::Saved;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -61,7 +63,7 @@ pub struct Side {
 pub type Sides = BTreeMap<Vec<u8>, Side>;
 
 /// A row of the chain behind the checkpoint.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ChainRow {
     value: Option<Bytes>,
     /// A checkpoint on its way has the row.

@@ -1,6 +1,6 @@
 //! A new volume, and what every volume begins with.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use vere_ports::files::Caller;
@@ -14,12 +14,14 @@ use super::local::Local;
 use super::packs::{ChunkCache, Fates};
 use super::page_store::pages_of;
 use super::record::Won;
+use super::register::registration;
 use super::state::Machine;
 use super::state::checkpoints::Checkpoints;
 use super::state::commits::Commits;
 use super::state::deadlines::Deadlines;
 use super::state::epochs::Epochs;
-use super::state::opening::{Found, OpenError};
+use super::state::follow::Follow;
+use super::state::opening::OpenError;
 use super::state::pages::Bring;
 use super::state::pages::PageFetches;
 use super::state::reads::Reads;
@@ -107,12 +109,14 @@ impl Create {
             now,
             Chain::new(nothing, 0),
         );
+        volume.follow.registration = registration(&volume.machine, random);
         let (key, value) = root_folder(owner, ROOT_MODE, now.wall);
         volume.put_row(key, value);
         for (key, value) in rows {
             volume.put_row(key.clone(), value.clone());
         }
-        volume.begin()?;
+        volume.begin(&[])?;
+        volume.follow_others(Vec::new());
         volume.want_all(Vec::new());
         Ok(volume)
     }
@@ -148,6 +152,7 @@ pub(super) fn assemble<S: Storage>(
         replicas: Replicas::default(),
         pages: PageFetches::default(),
         late: Vec::new(),
+        follow: Follow::default(),
         upkeep: None,
         facts: None,
         epochs: Epochs::default(),
@@ -168,50 +173,4 @@ pub(super) fn assemble<S: Storage>(
         read_only: None,
         terms,
     }
-}
-
-/// The chain: from the volume's first commit on, or from a given one, the child of a commit is the one with the lowest UID.
-pub(super) fn in_order(mut commits: Vec<Found>, first: Option<MailId>) -> Vec<Found> {
-    drop_revoked(&mut commits);
-    let mut chain: Vec<Found> = Vec::new();
-    let mut parent = MailId::NONE;
-    if let Some(first) = first {
-        let Some(at) = commits.iter().position(|found| found.head.mail == first) else {
-            return chain;
-        };
-        parent = first;
-        chain.push(commits.swap_remove(at));
-    }
-    let mut children: HashMap<MailId, Found> = HashMap::new();
-    for found in commits {
-        match children.entry(found.record.parent) {
-            std::collections::hash_map::Entry::Occupied(mut elder)
-                if elder.get().uid > found.uid =>
-            {
-                elder.insert(found);
-            }
-            std::collections::hash_map::Entry::Occupied(_) => {}
-            std::collections::hash_map::Entry::Vacant(place) => {
-                place.insert(found);
-            }
-        }
-    }
-    // Each commit leaves the map, so that a circle ends.
-    while let Some(found) = children.remove(&parent) {
-        parent = found.head.mail;
-        chain.push(found);
-    }
-    chain
-}
-
-/// A commit with a key of an earlier epoch than its parent's is no child: the keys of that epoch may be in other hands.
-fn drop_revoked(commits: &mut Vec<Found>) {
-    let epochs: HashMap<MailId, u16> = commits
-        .iter()
-        .map(|found| (found.head.mail, found.head.epoch))
-        .collect();
-    commits.retain(|found| {
-        let parent = epochs.get(&found.record.parent);
-        parent.is_none_or(|epoch| found.head.epoch >= *epoch)
-    });
 }

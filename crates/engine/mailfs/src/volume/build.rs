@@ -62,7 +62,7 @@ impl<S: Storage> Volume<S> {
             parent,
             time: self.now.millis(),
             checkpoint: self.checkpoints.newest(),
-            merged: std::mem::take(&mut self.commits.abandoned),
+            merged: self.commits.take_abandoned(),
             ancestors: Vec::new(),
             rows: self.take_rows(),
             index,
@@ -97,6 +97,64 @@ impl<S: Storage> Volume<S> {
             names,
             checkpoint: record.checkpoint.map(|checkpoint| checkpoint.covers),
             rows: record.rows,
+            merged: record.merged,
+            adopts: false,
+        });
+        self.chain.send(id, mail.into());
+        self.advance_chain();
+        Ok(())
+    }
+
+    /// Sends a commit with changes of other mounts only.
+    pub(super) fn send_adoption(
+        &mut self,
+        merged: Vec<MailId>,
+        rows: Vec<RowChange>,
+    ) -> Result<(), String> {
+        let number = self.next_pack();
+        let seals = self.seals.clone();
+        let builder = Builder::new(Kind::Commit, seals.volume, seals.epoch, 0, number);
+        let (parent, generation) = self.chain.end();
+        let record = Record {
+            kind: RecordKind::Merge,
+            lead_epoch: 1,
+            generation: generation.saturating_add(1),
+            parent,
+            time: self.now.millis(),
+            checkpoint: self.checkpoints.newest(),
+            merged,
+            ancestors: Vec::new(),
+            rows,
+            index: Index::default(),
+        };
+        let octets = record.encode().map_err(|error| error.to_string())?;
+        let sealed = builder.finish(octets.into(), &seals.keys);
+        let sealed: Sealed = sealed.map_err(|error| error.to_string())?;
+        let id = sealed.mail_id();
+        let noted = self.journal.append(&[Part::Adopts(id)]);
+        noted
+            .and_then(|_| self.journal.sync())
+            .map_err(|error| error.to_string())?;
+        let subject = Subject::of(&sealed.head, Some(parent), Some(record.generation));
+        let mail = mail::wrap(
+            &subject,
+            self.now.date(),
+            self.lead_encoding(),
+            &sealed.body,
+        );
+        self.commits.flights.push_back(Flight {
+            number,
+            id,
+            octets: u32::try_from(sealed.body.len()).unwrap_or(u32::MAX),
+            has_content: false,
+            from: self.journal.position(),
+            waiters: Vec::new(),
+            pinned: Vec::new(),
+            names: Vec::new(),
+            checkpoint: record.checkpoint.map(|checkpoint| checkpoint.covers),
+            rows: record.rows,
+            merged: record.merged,
+            adopts: true,
         });
         self.chain.send(id, mail.into());
         self.advance_chain();

@@ -46,7 +46,8 @@ impl<S: Storage> Volume<S> {
 
     /// Whether changes have to wait until servers have taken earlier ones.
     fn is_full(&self) -> bool {
-        self.files.unsent().octets() >= self.terms.unsent_max
+        self.is_registering()
+            || self.files.unsent().octets() >= self.terms.unsent_max
             || self.commits.pending() >= PENDING_MAX
             || self.commits.pending_octets >= PENDING_OCTETS_MAX
     }
@@ -244,12 +245,16 @@ impl<S: Storage> Volume<S> {
 
     /// Notes in the journal which numbers may be in use.
     pub(super) fn reserve(&mut self) {
+        self.files.numbers().extend(self.block_end);
+        if self.is_registering() {
+            // Another machine may take the number first; the journal gets it with the registration.
+            return;
+        }
         let part = Part::Reserved {
             writer: self.writer,
             sequence: self.sequence.1,
             block: self.block_end,
         };
-        self.files.numbers().extend(self.block_end);
         // A number that a power cut takes back would be given twice.
         let kept = self
             .journal

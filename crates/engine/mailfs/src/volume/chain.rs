@@ -1,15 +1,20 @@
 //! The order of commits: the child of a commit is the mail with the lowest UID among all authentic mails that name the commit
 //! as parent (docs/internals/mailfs.md, "Several mounts").
 //!
-//! A commit on its way is in the chain as soon as every UID below its own is inspected, or known not to exist.
+//! Mails are inspected in the order of their UIDs. A commit on its way is in the chain as soon as every UID below its own is
+//! inspected, or known not to exist; a commit of another mount likewise.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use bytes::Bytes;
 use vere_ports::mail_accounts::Listed;
 
 use super::record::Won;
+use crate::breakage::{Breakage, is_broken};
 use crate::format::{Kind, MailId, Subject};
+
+/// Commits of other mounts that are read at once.
+const READS_MAX: usize = 16;
 
 /// A commit on its way.
 #[derive(Debug)]
@@ -37,6 +42,24 @@ enum State {
     At(u32),
 }
 
+impl Sent {
+    const fn child(&self) -> Child {
+        Child {
+            id: self.id,
+            parent: self.parent,
+        }
+    }
+}
+
+/// An authentic commit, as the order wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Child {
+    /// The commit.
+    pub(crate) id: MailId,
+    /// Its parent.
+    pub(crate) parent: MailId,
+}
+
 /// What the chain wants to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -44,12 +67,14 @@ pub(crate) enum Next {
     Append(MailId, Bytes),
     /// Lists the log from this UID on: [`Chain::listed`] or [`Chain::list_failed`].
     List(u32),
-    /// Reads this mail, which claims to be the child of a commit that has another one: [`Chain::judged`].
+    /// Reads this mail, which claims to be a commit: [`Chain::judged`].
     Judge(u32),
     /// The oldest commit on its way is in the chain.
     Won(Won),
-    /// The oldest commit on its way has an elder sibling at this UID.
-    Lost(u32),
+    /// A commit of another mount is in the chain; commits on their way are lost: [`Chain::lose`].
+    Follow(Won),
+    /// A lost commit is in the log.
+    Located(Won),
 }
 
 /// The end of the chain, and commits on their way.
@@ -58,47 +83,48 @@ pub(crate) struct Chain {
     head: MailId,
     generation: u64,
     uid_validity: u32,
+    /// The UID of the head.
+    uid: u32,
     /// Every UID up to here was inspected.
     known: u32,
     sent: VecDeque<Sent>,
-    asking: Asking,
-    /// Rows of the last listing not yet inspected.
-    listed: VecDeque<Listed>,
+    /// Lost commits whose mail is needed, since they hold content.
+    strays: Vec<Sent>,
+    is_listing: bool,
+    /// The log may have new mails.
+    is_stale: bool,
     /// Whether the log does not show a commit yet that it has taken.
     is_patient: bool,
-    /// The elder sibling of the oldest commit on its way.
-    elder: Option<Elder>,
-}
-
-/// Another mount's commit in the place of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Elder {
-    /// Found, and not yet told.
-    Found(u32),
-    /// Told: the chain stands still.
-    Told,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asking {
-    Nothing,
-    Listing,
-    Judging(u32),
+    /// Rows of the last listing not yet inspected.
+    listed: VecDeque<Listed>,
+    reading: BTreeSet<u32>,
+    /// What was read, by UID; none for a mail that is no commit.
+    read: BTreeMap<u32, Option<Child>>,
+    /// The child of each commit: the lowest UID inspected.
+    children: HashMap<MailId, (u32, MailId)>,
+    /// The numbers of the log have changed: the chain stands still.
+    is_standing: bool,
 }
 
 impl Chain {
     /// A chain that ends with a commit, all mails up to this UID inspected.
-    pub(crate) const fn new(head: Won, known: u32) -> Self {
+    pub(crate) fn new(head: Won, known: u32) -> Self {
         Self {
             head: head.commit,
             generation: head.generation,
             uid_validity: head.uid_validity,
+            uid: head.uid,
             known,
             sent: VecDeque::new(),
-            asking: Asking::Nothing,
-            listed: VecDeque::new(),
+            strays: Vec::new(),
+            is_listing: false,
+            is_stale: false,
             is_patient: false,
-            elder: None,
+            listed: VecDeque::new(),
+            reading: BTreeSet::new(),
+            read: BTreeMap::new(),
+            children: HashMap::new(),
+            is_standing: false,
         }
     }
 
@@ -115,14 +141,29 @@ impl Chain {
         (self.head, self.generation)
     }
 
+    /// The newest commit in the chain, with its place.
+    pub(crate) const fn place(&self) -> Won {
+        Won {
+            commit: self.head,
+            generation: self.generation,
+            uid_validity: self.uid_validity,
+            uid: self.uid,
+        }
+    }
+
+    /// The chain goes on to this commit, read at the beginning.
+    pub(crate) const fn advance_to(&mut self, won: Won) {
+        (self.head, self.generation, self.uid) = (won.commit, won.generation, won.uid);
+    }
+
     /// Commits on their way.
     pub(crate) fn under_way(&self) -> usize {
         self.sent.len()
     }
 
-    /// Whether another mount's commit stands in place of the oldest commit on its way.
-    pub(crate) const fn is_overtaken(&self) -> bool {
-        self.elder.is_some()
+    /// Whether further commits have to wait.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.is_standing || !self.strays.is_empty()
     }
 
     /// A further commit is on its way; its parent is [`Self::end`].
@@ -137,8 +178,31 @@ impl Chain {
         });
     }
 
+    /// The log may have new mails.
+    pub(crate) const fn refresh(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Commits on their way are lost. The mails of these ones are needed all the same.
+    pub(crate) fn lose(&mut self, is_needed: impl Fn(MailId) -> bool) {
+        let sent = self.sent.drain(..);
+        self.strays.extend(sent.filter(|sent| is_needed(sent.id)));
+    }
+
+    /// A commit outside the chain, inspected at the beginning.
+    pub(crate) fn see(&mut self, uid: u32, child: Child) {
+        let place = self.children.entry(child.parent).or_insert((uid, child.id));
+        if place.0 > uid {
+            *place = (uid, child.id);
+        }
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Sent> {
+        self.sent.iter_mut().chain(&mut self.strays)
+    }
+
     fn find(&mut self, id: MailId) -> Option<&mut Sent> {
-        self.sent.iter_mut().find(|sent| sent.id == id)
+        self.all().find(|sent| sent.id == id)
     }
 
     /// The account has stored the mail, and may have told where.
@@ -176,9 +240,9 @@ impl Chain {
 
     /// The log from [`Next::List`]'s UID on. Returns whether the numbers of the log are the ones of before.
     pub(crate) fn listed(&mut self, uid_validity: u32, mails: Vec<Listed>) -> bool {
-        self.asking = Asking::Nothing;
+        self.is_listing = false;
         if !mails.is_empty() && !self.numbers_are(uid_validity) {
-            self.elder = Some(Elder::Told);
+            self.is_standing = true;
             return false;
         }
         let known = self.known;
@@ -192,27 +256,31 @@ impl Chain {
                 sent.state = State::At(mail.uid);
             }
         }
-        for sent in &mut self.sent {
-            if sent.state == State::Unknown {
-                sent.state = State::Waiting;
-            }
-        }
+        self.look_for_missing(&mails, &seen);
+        self.listed = mails.into_iter().filter(|mail| mail.uid > known).collect();
+        true
+    }
+
+    /// Mails that a listing lacks are sent again, or not visible yet.
+    fn look_for_missing(&mut self, mails: &[Listed], seen: &[MailId]) {
+        let known = self.known;
         let last = mails.last().map_or(0, |mail| mail.uid);
-        for sent in &mut self.sent {
+        let mut is_patient = self.is_patient;
+        for sent in self.all() {
             match sent.state {
+                State::Unknown => sent.state = State::Waiting,
                 // Mails behind are there, so that this one is gone: the same octets are sent again.
                 State::At(uid) if uid > known && uid < last && !seen.contains(&sent.id) => {
                     sent.state = State::Waiting;
                 }
                 State::At(uid) if uid > known && !seen.contains(&sent.id) => {
                     // Not visible yet: the next look comes after a pause.
-                    self.is_patient = true;
+                    is_patient = true;
                 }
                 _ => {}
             }
         }
-        self.listed = mails.into_iter().filter(|mail| mail.uid > known).collect();
-        true
+        self.is_patient = is_patient;
     }
 
     /// A pause is over.
@@ -221,96 +289,153 @@ impl Chain {
     }
 
     /// The log could not be listed.
-    pub(crate) fn list_failed(&mut self) {
-        self.asking = Asking::Nothing;
+    pub(crate) const fn list_failed(&mut self) {
+        self.is_listing = false;
+        self.is_stale = true;
+        self.is_patient = true;
     }
 
-    /// The mail of [`Next::Judge`] is an authentic commit of this parent, or none. `None`: the mail could not be read now.
-    pub(crate) fn judged(&mut self, uid: u32, parent: Option<Option<MailId>>) {
-        self.asking = Asking::Nothing;
-        let Some(parent) = parent else {
-            // A later listing has the mail again.
-            self.listed.clear();
-            return;
-        };
-        let expected = self.sent.front().map(|sent| sent.parent);
-        if parent.is_some() && parent == expected {
-            self.elder = Some(Elder::Found(uid));
+    /// The mail of [`Next::Judge`] is this authentic commit, or none. `None`: the mail could not be read now.
+    pub(crate) fn judged(&mut self, uid: u32, child: Option<Option<Child>>) {
+        self.reading.remove(&uid);
+        if let Some(child) = child {
+            self.read.insert(uid, child);
         }
-        self.known = self.known.max(uid);
-        self.listed.retain(|mail| mail.uid > uid);
     }
 
     /// The next thing to do, if any. May be called again at once.
     pub(crate) fn next(&mut self) -> Option<Next> {
-        match self.elder {
-            None => {}
-            Some(Elder::Told) => return None,
-            Some(Elder::Found(uid)) => {
-                self.elder = Some(Elder::Told);
-                return Some(Next::Lost(uid));
-            }
+        if self.is_standing {
+            return None;
         }
-        if let Some(waiting) = self
-            .sent
-            .iter_mut()
-            .find(|sent| sent.state == State::Waiting)
-        {
+        let waiting = self.all().find(|sent| sent.state == State::Waiting);
+        if let Some(waiting) = waiting {
             waiting.state = State::Appending;
             return Some(Next::Append(waiting.id, waiting.mail.clone()));
         }
-        if self.asking != Asking::Nothing {
+        if let Some(located) = self.located() {
+            return Some(located);
+        }
+        self.inspect();
+        if let Some(next) = self.advance() {
+            return Some(next);
+        }
+        if let Some(uid) = self.unread() {
+            self.reading.insert(uid);
+            return Some(Next::Judge(uid));
+        }
+        let is_busy = self.is_listing || self.is_patient || !self.reading.is_empty();
+        if is_busy || !self.needs_listing() {
             return None;
         }
-        let front = self.sent.front()?;
-        match front.state {
-            State::Waiting | State::Appending => None,
-            State::Unknown => Some(self.list()),
-            State::At(_) if self.is_patient => None,
-            State::At(uid) => Some(self.towards(uid)),
-        }
+        self.is_listing = true;
+        self.is_stale = false;
+        Some(Next::List(self.known.saturating_add(1)))
     }
 
-    fn list(&mut self) -> Next {
-        self.asking = Asking::Listing;
-        Next::List(self.known.saturating_add(1))
-    }
-
-    /// Inspects what lies below the oldest commit's own UID.
-    fn towards(&mut self, uid: u32) -> Next {
-        let next = self.known.saturating_add(1);
-        if uid <= next || self.listed.iter().any(|mail| mail.uid == uid) {
-            let parent = self.sent.front().map(|sent| sent.parent);
-            while let Some(mail) = self.listed.front()
-                && mail.uid < uid
-            {
-                let subject = Subject::parse(&mail.subject);
-                let claims = subject
-                    .is_ok_and(|subject| subject.kind == Kind::Commit && subject.parent == parent);
-                if claims {
-                    self.asking = Asking::Judging(mail.uid);
-                    return Next::Judge(mail.uid);
-                }
-                self.listed.pop_front();
-            }
-            return self.win(uid);
-        }
-        self.list()
-    }
-
-    fn win(&mut self, uid: u32) -> Next {
-        let uid_validity = self.uid_validity;
-        self.known = self.known.max(uid);
-        let known = self.known;
-        self.listed.retain(|mail| mail.uid > known);
-        if let Some(sent) = self.sent.pop_front() {
-            (self.head, self.generation) = (sent.id, sent.generation);
-        }
-        Next::Won(Won {
-            commit: self.head,
-            generation: self.generation,
-            uid_validity,
+    /// A lost commit whose place is known.
+    fn located(&mut self) -> Option<Next> {
+        let place = self
+            .strays
+            .iter()
+            .position(|stray| matches!(stray.state, State::At(_)))?;
+        let stray = self.strays.remove(place);
+        let State::At(uid) = stray.state else {
+            return None;
+        };
+        Some(Next::Located(Won {
+            commit: stray.id,
+            generation: stray.generation,
+            uid_validity: self.uid_validity,
             uid,
-        })
+        }))
+    }
+
+    /// Inspects mails in the order of their UIDs, as far as their content is known.
+    fn inspect(&mut self) {
+        if is_broken(Breakage::Gap)
+            && let Some((uid, child)) = self.sent.front().and_then(|sent| match sent.state {
+                State::At(uid) => Some((uid, sent.child())),
+                _ => None,
+            })
+        {
+            self.see(uid, child);
+            self.known = self.known.max(uid);
+        }
+        loop {
+            let next = self.known.saturating_add(1);
+            let ours = self.sent.iter().find(|sent| sent.state == State::At(next));
+            if let Some(child) = ours.map(Sent::child) {
+                self.see(next, child);
+                self.known = next;
+                continue;
+            }
+            let Some(mail) = self.listed.front() else {
+                return;
+            };
+            let uid = mail.uid;
+            if uid > self.known {
+                match self.content(uid, &mail.subject.clone()) {
+                    None => return,
+                    Some(None) => {}
+                    Some(Some(child)) => self.see(uid, child),
+                }
+                self.known = uid;
+            }
+            self.read.remove(&uid);
+            self.listed.pop_front();
+        }
+    }
+
+    /// What a listed mail is; `None` while the mail is to be read.
+    fn content(&self, uid: u32, subject: &str) -> Option<Option<Child>> {
+        let Ok(subject) = Subject::parse(subject) else {
+            return Some(None);
+        };
+        if subject.kind != Kind::Commit {
+            return Some(None);
+        }
+        let mut ours = self.sent.iter().chain(&self.strays);
+        if let Some(sent) = ours.find(|sent| sent.id == subject.mail) {
+            return Some(Some(sent.child()));
+        }
+        self.read.get(&uid).copied()
+    }
+
+    /// The next commit of the chain, if inspected.
+    fn advance(&mut self) -> Option<Next> {
+        let (uid, id) = self.children.remove(&self.head)?;
+        self.generation = self.generation.saturating_add(1);
+        (self.head, self.uid) = (id, uid);
+        let won = self.place();
+        if self.sent.front().is_some_and(|sent| sent.id == id) {
+            self.sent.pop_front();
+            return Some(Next::Won(won));
+        }
+        Some(Next::Follow(won))
+    }
+
+    /// A listed mail that is to be read.
+    fn unread(&self) -> Option<u32> {
+        if self.reading.len() >= READS_MAX {
+            return None;
+        }
+        let near = self.listed.iter().take(READS_MAX);
+        let mut unread = near.filter(|mail| {
+            mail.uid > self.known
+                && !self.reading.contains(&mail.uid)
+                && self.content(mail.uid, &mail.subject).is_none()
+        });
+        unread.next().map(|mail| mail.uid)
+    }
+
+    fn needs_listing(&self) -> bool {
+        let mut all = self.sent.iter().chain(&self.strays);
+        let is_unknown = all.any(|sent| sent.state == State::Unknown);
+        let is_above = self.sent.front().is_some_and(|sent| match sent.state {
+            State::At(uid) => uid > self.known,
+            _ => false,
+        });
+        self.is_stale || is_unknown || is_above
     }
 }

@@ -23,7 +23,6 @@ use crate::format::commit::{Checkpoint, RowChange};
 use crate::format::subject::id_word;
 use crate::format::{Kind, Locator, MailCopy, Subject, mail};
 use crate::pages::{DraftError, Lot, Progress};
-use crate::tree::Change;
 
 /// The first octet of keys that belong to files.
 const FILES: u8 = 2;
@@ -45,8 +44,8 @@ impl<S: Storage> Volume<S> {
         self.tend_checkpoints();
     }
 
-    /// A commit of this mount is in the chain.
-    pub(super) fn note_won(&mut self, won: Won, flight: &mut Flight) {
+    /// A commit of this mount is in the chain. Returns the rows that the chain has with the commit.
+    pub(super) fn note_won(&mut self, won: Won, flight: &mut Flight) -> Vec<RowChange> {
         let mut rows = mem::take(&mut flight.rows);
         if flight.has_content {
             rows.push(own_row(
@@ -58,11 +57,7 @@ impl<S: Storage> Volume<S> {
         let octets = usize::try_from(flight.octets).unwrap_or(usize::MAX);
         self.checkpoints.named = flight.checkpoint;
         self.checkpoints.note(won, octets);
-        for RowChange { key, value } in rows {
-            if let Err(error) = self.files.tree_mut().apply(Change { key, value }) {
-                self.fail(Notice::Rows(error));
-            }
-        }
+        rows
     }
 
     /// Begins a checkpoint of the chain's rows, if any have changed.

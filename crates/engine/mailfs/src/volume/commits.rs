@@ -5,15 +5,15 @@
 //! (`fsync`) have its content sent first, or put into the commit itself where it is short.
 
 use super::accounts::LOG_MAILBOX;
-use super::packs::Located;
 use super::record::{Part, Won};
 use super::state::Volume;
 use super::state::commits::{COMMITS_MAX, INLINE_MAX, Snapshot, Want};
+use super::state::follow::Coming;
 use super::state::uploads::CHUNKS_MAX;
 use super::state::uploads::Cut;
 use super::step::{Moment, Notice, Step};
 use crate::content::{Source, UnsentId};
-use crate::format::{Kind, MailCopy, PackNumber};
+use crate::format::PackNumber;
 use hashbrown::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
 use vere_ports::files::{CallId, Inode, Reply};
@@ -58,7 +58,8 @@ impl<S: Storage> Volume<S> {
         if self.is_barred() {
             return;
         }
-        let is_full = self.commits.flights.len() >= COMMITS_MAX || self.chain.is_overtaken();
+        let is_held = self.is_behind() || self.chain.is_blocked() || self.follow.is_adopting;
+        let is_full = self.commits.flights.len() >= COMMITS_MAX || is_held;
         let is_ready = |want: &Want| want.packs.is_empty();
         if is_full || !self.commits.wants.iter().any(is_ready) || !self.has_commit() {
             return;
@@ -78,11 +79,18 @@ impl<S: Storage> Volume<S> {
                 None => inline.extend(want.inodes),
             }
         }
-        let is_empty = self.commits.pending.is_empty() && self.commits.changed.is_empty();
+        let is_empty = self.commits.pending.is_empty()
+            && self.commits.changed.is_empty()
+            && self.commits.abandoned.is_empty();
         match self.commits.flights.back_mut() {
             // Everything is on its way already.
             Some(last) if is_empty => last.waiters.extend(waiters),
-            None if is_empty => self.release_waiters(waiters),
+            None if is_empty => {
+                // A merge may have left nothing of the changes that waited.
+                self.commits.since = None;
+                self.commits.pending_from = None;
+                self.release_waiters(waiters);
+            }
             _ => self.build(&inline, &snapshots, waiters),
         }
     }
@@ -188,19 +196,25 @@ impl<S: Storage> Volume<S> {
         self.accounts
             .number(self.terms.lead, LOG_MAILBOX, won.uid_validity);
         self.takes_room(self.terms.lead, flight.octets);
-        if flight.has_content {
-            let copy = MailCopy {
-                account: self.terms.lead,
-                mailbox: LOG_MAILBOX,
-                uid: won.uid,
-            };
-            let located = Located {
-                id: won.commit,
-                copies: vec![copy],
-            };
-            self.locate(flight.number.0, located, (Kind::Commit, 0, flight.octets));
+        let rows = self.note_won(won, &mut flight);
+        self.follow.named(&flight.merged);
+        if flight.adopts {
+            self.follow.is_adopting = false;
+            self.note_epoch(won);
+            self.comes(Coming {
+                won,
+                rows,
+                octets: flight.octets,
+                merged: flight.merged,
+                checkpoint: None,
+                writer: self.writer,
+                epoch: self.seals.epoch,
+                is_own_merge: true,
+            });
+            self.go_on_following();
+            return;
         }
-        self.note_won(won, &mut flight);
+        self.confirm_rows(won.commit, rows);
         self.note_epoch(won);
         for (name, octets, extent) in std::mem::take(&mut flight.names) {
             self.note_chunk(name, octets, extent);
@@ -210,19 +224,28 @@ impl<S: Storage> Volume<S> {
         }
         self.forget_fates();
         self.release_waiters(flight.waiters);
+        self.registered();
         let needed = self.commits.needed(self.journal.position());
-        if self.journal.releases(needed) {
-            // The numbers in use go on with the journal.
-            self.reserve();
-        }
-        let noted = self.journal.append(&[Part::Won(won)]);
-        if let Err(error) = noted.and_then(|_| self.journal.release(needed)) {
+        if let Err(error) = self.release_journal(won, needed) {
             self.fail(Notice::Journal(error.to_string()));
         }
         self.sync_soon();
         self.build_ready();
         self.resume_blocked();
         self.tend_checkpoints();
+    }
+
+    /// Drops the records that are in the chain. The numbers in use, and the commit below the changes, go on with the journal.
+    fn release_journal(&mut self, won: Won, needed: u64) -> std::io::Result<()> {
+        let releases = self.journal.releases(needed);
+        if releases {
+            self.reserve();
+        }
+        self.journal.append(&[Part::Won(won)])?;
+        if releases {
+            self.journal.sync()?;
+        }
+        self.journal.release(needed)
     }
 
     /// Forgets the fates of buffers that neither files nor snapshots have.

@@ -7,8 +7,7 @@ use super::job::{Job, JobId, JobResult};
 use super::rates::{Began, Direction};
 use super::state::{Asked, Volume, Working};
 use super::step::{Moment, Notice, Step};
-use crate::format::commit::Record;
-use crate::format::{Encoding, Kind, MailId, mail, open};
+use crate::format::{Encoding, MailId};
 use std::time::Duration;
 
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
@@ -36,6 +35,8 @@ impl<S: Storage> Volume<S> {
             self.deadlines.next(),
             self.replicas.scan_at,
             self.facts.as_ref().and_then(|run| run.until()),
+            self.follow.due(),
+            self.adoption_due(),
         ];
         times.into_iter().flatten().min()
     }
@@ -57,6 +58,7 @@ impl<S: Storage> Volume<S> {
         if self.quotas_at.is_some_and(|at| at <= now.steady) {
             self.ask_quotas();
         }
+        self.follow_due();
         self.end_waits();
         for pack in self.accounts.rested() {
             self.send_pack(pack);
@@ -115,6 +117,7 @@ impl<S: Storage> Volume<S> {
             Asked::Commit(id) => self.commit_answered(id, answer),
             Asked::Log => self.log_answered(answer),
             Asked::Judge(uid) => self.judge_answered(uid, answer),
+            Asked::Watch => self.watch_answered(&answer),
             Asked::Quota => self.quota_answered(account, answer),
             Asked::Page(at) => self.page_answered(at, answer),
             Asked::FindPage(at) => self.page_found(at, answer),
@@ -252,7 +255,8 @@ impl<S: Storage> Volume<S> {
                 }
                 Next::Judge(uid) => self.ask_judge(lead, uid),
                 Next::Won(won) => self.won(won),
-                Next::Lost(uid) => self.fail(Notice::Overtaken { uid }),
+                Next::Follow(won) => self.followed(won),
+                Next::Located(won) => self.located_commit(won),
             }
         }
     }
@@ -291,6 +295,10 @@ impl<S: Storage> Volume<S> {
                 ..
             }) => {
                 self.retry_at = Some(self.now.steady + RETRY);
+                if uid_validity != 0 {
+                    let lead = self.terms.lead;
+                    self.accounts.number(lead, LOG_MAILBOX, uid_validity);
+                }
                 if !self.chain.listed(uid_validity, mails) {
                     let reason = "UIDVALIDITY of the log has changed".to_owned();
                     self.fail(Notice::Renumbered(reason));
@@ -303,50 +311,5 @@ impl<S: Storage> Volume<S> {
             }
         }
         self.advance_chain();
-    }
-
-    pub(super) fn judge_answered(&mut self, uid: u32, answer: Result<Answer, Fault>) {
-        let parent = match answer {
-            Ok(Answer::Read(parts)) => {
-                Some(parts.first().and_then(|body| self.parent_of(uid, body)))
-            }
-            Ok(Answer::Gone) => Some(None),
-            Ok(_) => None,
-            Err(fault) => {
-                self.account_failed(self.terms.lead, &fault);
-                None
-            }
-        };
-        self.chain.judged(uid, parent);
-        self.advance_chain();
-    }
-
-    /// The parent that an authentic commit names.
-    pub(super) fn parent_of(&mut self, uid: u32, body: &[u8]) -> Option<MailId> {
-        let opened = mail::unwrap(body, self.lead_encoding())
-            .and_then(|body| open(&body, &self.seals.keys, None))
-            .and_then(|opened| {
-                let record = Record::decode(opened.last())?;
-                Ok((opened.head, record))
-            });
-        match opened {
-            Ok((head, record))
-                if head.kind == Kind::Commit
-                    && head.volume == self.seals.volume
-                    && self.epochs.allow(head.epoch) =>
-            {
-                Some(record.parent)
-            }
-            Ok(_) => None,
-            Err(error) => {
-                self.steps.push_back(Step::Log(Notice::Forged {
-                    account: AccountId(self.terms.lead),
-                    mailbox: mailbox_name(LOG_MAILBOX),
-                    uid,
-                    reason: error.to_string(),
-                }));
-                None
-            }
-        }
     }
 }

@@ -4,6 +4,7 @@
 //! (`uploads`), rows in `commits`, whose order is the `chain`'s matter. `reads` brings octets back.
 
 mod accounts;
+mod adopt;
 mod boot;
 mod bring;
 mod build;
@@ -20,6 +21,8 @@ mod events;
 mod facts;
 mod fetches;
 mod fingerprint;
+mod follow;
+mod found;
 mod hints;
 mod job;
 mod journal;
@@ -32,7 +35,9 @@ mod pages;
 mod parked;
 mod rates;
 mod reads;
+mod rebase;
 mod record;
+mod register;
 mod replay;
 mod replicas;
 mod room;

@@ -84,6 +84,7 @@ impl<S: Storage> Volume<S> {
         for late in std::mem::take(&mut self.late) {
             self.take_answer(late.account, late.asked, late.answer);
         }
+        self.go_on_following();
         self.build_ready();
         self.tend_checkpoints();
         self.make_copies();

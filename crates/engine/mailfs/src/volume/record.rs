@@ -10,6 +10,10 @@
 //!   4 reserved writer u16 | next sequence u64 | next block u32
 //!   5 begun    commit (16) | parent (16) | through u64 | exceptions x { inode u64 | since u64 }
 //!   6 won      commit (16) | generation u64 | UIDVALIDITY u32 | UID u32
+//!   8 follows  as won: the changes lie on top of this commit from here on
+//!   9 drop     key: the change of the row is void
+//!  10 moved    from u64 | to u64: the content goes on with another inode; 0: the change of the content is void
+//!  11 adopts   commit (16): a commit of this mount without any of its changes
 //! ```
 
 use bytes::Bytes;
@@ -43,6 +47,14 @@ pub(crate) enum Part {
     Begun(Begun),
     /// A commit is in the chain.
     Won(Won),
+    /// The changes lie on top of this commit of the chain.
+    Follows(Won),
+    /// The change of a row is void.
+    Drop(Vec<u8>),
+    /// The content of a file goes on with another inode, or its change is void.
+    Moved(Inode, Option<Inode>),
+    /// A commit of this mount, with changes of others only, is about to be sent.
+    Adopts(MailId),
 }
 
 /// What a commit has of the journal.
@@ -137,13 +149,34 @@ fn write(part: &Part, out: &mut Vec<u8>) -> u8 {
             5
         }
         Part::Won(won) => {
-            out.extend_from_slice(&won.commit.0);
-            out.extend_from_slice(&won.generation.to_le_bytes());
-            out.extend_from_slice(&won.uid_validity.to_le_bytes());
-            out.extend_from_slice(&won.uid.to_le_bytes());
+            write_won(*won, out);
             6
         }
+        Part::Follows(won) => {
+            write_won(*won, out);
+            8
+        }
+        Part::Drop(key) => {
+            out.extend_from_slice(key);
+            9
+        }
+        Part::Moved(from, to) => {
+            out.extend_from_slice(&from.0.to_le_bytes());
+            out.extend_from_slice(&to.map_or(0, |to| to.0).to_le_bytes());
+            10
+        }
+        Part::Adopts(commit) => {
+            out.extend_from_slice(&commit.0);
+            11
+        }
     }
+}
+
+fn write_won(won: Won, out: &mut Vec<u8>) {
+    out.extend_from_slice(&won.commit.0);
+    out.extend_from_slice(&won.generation.to_le_bytes());
+    out.extend_from_slice(&won.uid_validity.to_le_bytes());
+    out.extend_from_slice(&won.uid.to_le_bytes());
 }
 
 fn write_content(change: &ContentChange, out: &mut Vec<u8>) -> u8 {
@@ -255,12 +288,14 @@ fn read(kind: u8, mut body: Cursor) -> Option<Part> {
                 exceptions,
             })
         }
-        6 => Part::Won(Won {
-            commit: body.id()?,
-            generation: body.u64()?,
-            uid_validity: body.u32()?,
-            uid: body.u32()?,
-        }),
+        6 => Part::Won(body.won()?),
+        8 => Part::Follows(body.won()?),
+        9 => Part::Drop(body.rest().to_vec()),
+        10 => {
+            let (from, to) = (Inode(body.u64()?), body.u64()?);
+            Part::Moved(from, (to != 0).then_some(Inode(to)))
+        }
+        11 => Part::Adopts(body.id()?),
         _ => return None,
     };
     body.0.is_empty().then_some(part)
@@ -300,5 +335,14 @@ impl Cursor {
 
     fn id(&mut self) -> Option<MailId> {
         self.array().map(MailId)
+    }
+
+    fn won(&mut self) -> Option<Won> {
+        Some(Won {
+            commit: self.id()?,
+            generation: self.u64()?,
+            uid_validity: self.u32()?,
+            uid: self.u32()?,
+        })
     }
 }

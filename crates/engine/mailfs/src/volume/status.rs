@@ -59,6 +59,12 @@ pub struct Status {
     pub copies_missing: usize,
     /// The accounts.
     pub accounts: Vec<AccountStatus>,
+    /// Conflicts with other mounts since the beginning of this mount.
+    pub conflicts: u64,
+    /// The latest of these, the newest last.
+    pub conflicts_latest: Vec<String>,
+    /// Commits of other mounts that lost a race and wait for a merge.
+    pub commits_open: usize,
     /// Why the volume takes no changes, if so.
     pub read_only: Option<String>,
 }
@@ -127,6 +133,9 @@ impl<S: Storage> Volume<S> {
             disk_misses,
             copies_missing: self.replicas.waiting(),
             accounts: self.accounts.status(now.steady),
+            conflicts: self.follow.conflicts,
+            conflicts_latest: self.follow.latest.iter().cloned().collect(),
+            commits_open: self.open_commits(),
             read_only: self.read_only.as_ref().map(ToString::to_string),
         }
     }

@@ -7,6 +7,7 @@ use vere_ports::mail_accounts::{AccountId, Request, RequestId, Urgency};
 use vere_units::Timestamp;
 
 use super::job::{Job, JobId};
+use crate::merge::Conflict;
 
 /// The time of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,10 +122,16 @@ pub enum Notice {
     /// A checkpoint is not written; the commits have everything, and the next mount reads more of them.
     #[error("no checkpoint is written: {0}")]
     Checkpoint(String),
-    /// Another mount has committed to the volume first: this mount takes no more changes, and the journal keeps what is not sent.
-    #[error("another mount has committed first (UID {uid} of the log)")]
-    Overtaken {
-        /// The UID of the other mount's commit.
-        uid: u32,
-    },
+    /// This mount and another one have changed the same.
+    #[error("{0}")]
+    Conflict(Conflict),
+    /// A commit of another mount lost a race, and lies on a state that is not known any more: the commit stays as it is.
+    #[error("the commit of UID {0} of the log cannot be merged: its parent is too old")]
+    Stranded(u32),
+    /// Another mount has changed the keys, and this one cannot read a commit since.
+    #[error("the keys of the volume were changed: mount again with the new slot")]
+    NewKeys,
+    /// Another mount writes under this writer's number: the state folder is a copy, or was copied.
+    #[error("another state folder uses the number {0} of a writer: this mount takes a new one")]
+    Copied(u16),
 }

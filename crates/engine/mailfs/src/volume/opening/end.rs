@@ -1,5 +1,7 @@
-//! The end of an opening: rows of pages and commits become the tree of a volume.
+//! The end of an opening: rows of pages and commits become the tree of a volume. Changes that wait in the journal lie on the
+//! state of an earlier commit; later commits are followed one by one, as a mount does.
 
+use std::collections::HashMap;
 use std::mem;
 
 use vere_ports::files::Errno;
@@ -10,15 +12,26 @@ use crate::format::MailId;
 use crate::format::commit::RowChange;
 use crate::tree::{Change, Tree};
 use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX};
-use crate::volume::boot::{assemble, in_order};
+use crate::volume::boot::assemble;
 use crate::volume::chain::Chain;
 use crate::volume::fingerprint::Fingerprint;
-use crate::volume::record::Won;
+use crate::volume::found::in_order;
+use crate::volume::register::registration;
 use crate::volume::replay::Replay;
 use crate::volume::state::Volume;
-use crate::volume::state::checkpoints::{Checkpoints, own_row};
+use crate::volume::state::checkpoints::Checkpoints;
+use crate::volume::state::follow::Follow;
 use crate::volume::state::opening::{Found, OpenError};
 use crate::volume::step::Moment;
+
+/// The commits of a log.
+struct Log {
+    chain: Vec<Found>,
+    /// Commits outside the chain.
+    outside: Vec<Found>,
+    /// Commits that commits before the chain's first one replace.
+    merged: Vec<MailId>,
+}
 
 impl<S: Storage> Opening<S> {
     /// The volume, as the log and the journal have it.
@@ -31,17 +44,31 @@ impl<S: Storage> Opening<S> {
         }
         let lead = self.terms.lead;
         let missing = OpenError::NoVolume(lead);
-        let (Some(journal), chain) = (self.journal.take(), self.chain()?) else {
+        let (Some(journal), mut log) = (self.journal.take(), self.log()?) else {
             return Err(missing);
         };
-        let Some(newest) = chain.last() else {
-            return Err(missing);
+        self.check_expected(&log.chain)?;
+        let epoch = log.chain.last().map_or(0, |newest| newest.head.epoch);
+        let replay = Replay::of(&self.records, &log.chain, &log.outside)?;
+        let covered = log
+            .chain
+            .len()
+            .saturating_sub(self.behind(&log.chain).count());
+        let below = match replay.has_changes(&self.records) {
+            true => replay.base.max(covered),
+            false => log.chain.len(),
         };
-        self.check_expected(&chain)?;
-        let head = self.won(newest);
-        let epoch = newest.head.epoch;
-        let tree = self.rows(&chain)?;
-        let checkpoints = self.checkpoints(&chain);
+        let later = log.chain.split_off(below.min(log.chain.len()));
+        let Some(base) = log.chain.last() else {
+            return Err(self.limit.map_or(missing, |_| OpenError::Overtaken));
+        };
+        let head = base.won(self.uid_validity);
+        let (tree, mut follow) = self.rows(&log)?;
+        for found in &later {
+            follow.named(&found.record.merged);
+        }
+        follow.registration = registration(&self.of.machine, self.random);
+        let checkpoints = self.checkpoints(&log.chain);
         let mut volume = assemble(
             self.terms,
             self.of,
@@ -51,9 +78,18 @@ impl<S: Storage> Opening<S> {
         );
         volume.resume_epoch(epoch);
         volume.checkpoints = checkpoints;
+        volume.follow = follow;
         volume.accounts.number(lead, LOG_MAILBOX, self.uid_validity);
-        let replay = Replay::of(&self.records, &chain)?;
         volume.replay(self.records, &replay)?;
+        if volume.is_of_another_machine() {
+            volume.writer = 0;
+        }
+        volume.tend_epoch();
+        if volume.writer == 0 {
+            volume.note_writer(self.lost_writer)?;
+        }
+        volume.begin(&later)?;
+        volume.note_base()?;
         volume.number_mailboxes()?;
         volume.read_strategies()?;
         if self.pages_validity != 0 {
@@ -64,12 +100,10 @@ impl<S: Storage> Opening<S> {
         let moved = self.moved.into_iter();
         let validity = self.pages_validity;
         volume.pages.moved = moved.map(|(mail, uid)| (mail, (validity, uid))).collect();
-        volume.tend_epoch();
-        if volume.writer == 0 {
-            volume.note_writer(self.lost_writer)?;
-        }
-        volume.begin()?;
+        volume.catch_up(later, self.uid_validity);
         volume.begin_scan();
+        volume.follow_others(log.outside);
+        volume.begin_sending();
         volume.make_copies();
         Ok(volume)
     }
@@ -87,40 +121,31 @@ impl<S: Storage> Opening<S> {
         }
     }
 
-    fn won(&self, found: &Found) -> Won {
-        Won {
-            commit: found.head.mail,
-            generation: found.record.generation,
-            uid_validity: self.uid_validity,
-            uid: found.uid,
-        }
-    }
-
     /// The chain from the first commit on, or from the checkpoint's or the journal's commit on, whichever is older.
-    fn chain(&mut self) -> Result<Vec<Found>, OpenError> {
+    fn log(&mut self) -> Result<Log, OpenError> {
         let commits = mem::take(&mut self.commits);
         let covered = self.base.and_then(|base| {
             let found = commits.get(&base.covered_uid)?.as_ref()?;
-            Some((found.head.mail, base))
+            Some((found.id(), base))
         });
         let commits: Vec<Found> = commits.into_values().flatten().collect();
         let has_first = commits
             .iter()
             .any(|found| found.record.parent == MailId::NONE);
-        let Some((covered, base)) = covered else {
-            return Ok(in_order(commits, None));
-        };
-        let older = self
-            .remembered
-            .filter(|won| won.generation < base.covers.get());
-        let first = older.map_or(covered, |won| won.commit);
-        let chain = in_order(commits, (!has_first).then_some(first));
-        if chain.iter().any(|found| found.head.mail == covered) {
-            return Ok(chain);
+        let older = covered.and_then(|(_, base)| {
+            self.remembered
+                .filter(|won| won.generation < base.covers.get())
+        });
+        let first = covered.map(|(covered, _)| older.map_or(covered, |won| won.commit));
+        let (chain, outside) = in_order(commits, first.filter(|_| !has_first));
+        if let Some((covered, base)) = covered
+            && !chain.iter().any(|found| found.id() == covered)
+        {
+            // The checkpoint is one of a chain that lacks the commit of the journal.
+            let generation = older.map_or(base.covers.get(), |won| won.generation);
+            return Err(OpenError::RolledBack { generation });
         }
-        // The checkpoint is one of a chain that lacks the commit of the journal.
-        let generation = older.map_or(base.covers.get(), |won| won.generation);
-        Err(OpenError::RolledBack { generation })
+        Ok(without_ancestors(chain, outside))
     }
 
     /// Commits that the checkpoint does not cover.
@@ -131,25 +156,32 @@ impl<S: Storage> Opening<S> {
             .filter(move |found| found.record.generation > covers)
     }
 
-    fn rows(&mut self, chain: &[Found]) -> Result<Tree, Errno> {
+    /// The tree, and earlier values of rows as far as their pages are there.
+    fn rows(&mut self, log: &Log) -> Result<(Tree, Follow), Errno> {
         let mut pages = mem::take(&mut self.pages);
         pages.set_root(self.base.map(|base| base.root));
         let mut tree = Tree::over(pages);
-        for row in self.behind(chain).flat_map(|found| self.rows_of(found)) {
-            let RowChange { key, value } = row;
-            tree.apply(Change { key, value })?;
+        let mut follow = Follow::default();
+        follow.named(&log.merged);
+        let covers = self.base.map_or(0, |base| base.covers.get());
+        for found in &log.chain {
+            follow.named(&found.record.merged);
+            let mut before = Vec::new();
+            if found.record.generation > covers {
+                for RowChange { key, value } in found.rows(self.terms.lead) {
+                    match tree.in_chain(&key) {
+                        Ok(old) => before.push((key.clone(), old)),
+                        Err(_) => follow.forget_history(),
+                    }
+                    tree.apply(Change { key, value })?;
+                }
+            }
+            if found.record.generation >= covers {
+                follow.remember(found.id(), before);
+            }
         }
-        Ok(tree)
-    }
-
-    fn rows_of(&self, found: &Found) -> Vec<RowChange> {
-        let mut rows = found.record.rows.clone();
-        if !found.record.index.entries.is_empty() {
-            // A commit cannot hold its own UID: a later commit may have been lost with its mount.
-            let mail = (found.head.pack, found.octets);
-            rows.push(own_row(self.won(found), self.terms.lead, mail));
-        }
-        rows
+        tree.take_missing();
+        Ok((tree, follow))
     }
 
     fn checkpoints(&self, chain: &[Found]) -> Checkpoints {
@@ -157,8 +189,30 @@ impl<S: Storage> Opening<S> {
         let mut checkpoints = Checkpoints::new(self.base, named);
         for found in self.behind(chain) {
             let octets = usize::try_from(found.octets).unwrap_or(usize::MAX);
-            checkpoints.note(self.won(found), octets);
+            checkpoints.note(found.won(self.uid_validity), octets);
         }
         checkpoints
+    }
+}
+
+/// Commits before the first one of the chain are no commits outside.
+fn without_ancestors(chain: Vec<Found>, outside: Vec<Found>) -> Log {
+    let mut others: HashMap<MailId, Found> = outside
+        .into_iter()
+        .map(|found| (found.id(), found))
+        .collect();
+    let mut merged = Vec::new();
+    let mut parent = chain.first().map(|first| first.record.parent);
+    // Each commit leaves the map, so that a circle ends.
+    while let Some(found) = parent.and_then(|parent| others.remove(&parent)) {
+        parent = Some(found.record.parent);
+        merged.extend(found.record.merged);
+    }
+    let mut outside: Vec<Found> = others.into_values().collect();
+    outside.sort_by_key(|found| found.uid);
+    Log {
+        chain,
+        outside,
+        merged,
     }
 }

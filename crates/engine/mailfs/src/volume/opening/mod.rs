@@ -50,6 +50,11 @@ pub struct Opening<S: Storage> {
     records: Vec<(u64, Vec<Part>)>,
     /// The newest commit of the chain that the journal knows.
     remembered: Option<Won>,
+    /// The generation on which changes of the journal lie: the checkpoint must not be newer.
+    limit: Option<u64>,
+    /// Whether the log is read from its first commit on, because no checkpoint is old enough.
+    is_wide: bool,
+    random: [u8; 16],
     steps: VecDeque<OpenStep>,
     asked: HashMap<RequestId, Asked>,
     last_id: u64,
@@ -127,12 +132,19 @@ impl<S: Storage> Opening<S> {
             Err(error) => (None, Some(error.into())),
         };
         let remembered = remembered(&records);
+        let limit = match remembered {
+            Some(Some(won)) if has_waiting(&records) => Some(won.generation),
+            _ => None,
+        };
         let mut opening = Self {
             terms,
             of,
             journal,
             records,
             remembered: remembered.flatten(),
+            limit,
+            is_wide: false,
+            random,
             steps: VecDeque::new(),
             asked: HashMap::new(),
             last_id: 0,
@@ -348,7 +360,8 @@ impl<S: Storage> Opening<S> {
             Some(uid) => match self.commits.get(&uid) {
                 Some(found) => {
                     let record = found.as_ref().map(|found| &found.record);
-                    self.base = record.and_then(|record| record.checkpoint);
+                    let named = record.and_then(|record| record.checkpoint);
+                    self.base = named.filter(|named| self.is_old_enough(named));
                     self.stage = Stage::Tail;
                     self.advance();
                 }
@@ -364,20 +377,24 @@ impl<S: Storage> Opening<S> {
 
     /// The UID from which on commits are needed.
     fn first_needed(&self) -> u32 {
-        let Some(base) = &self.base else {
-            return 1;
-        };
-        if let Some(expected) = self.expected
+        if let (Some(expected), Some(base)) = (self.expected, &self.base)
             && expected.generation() < base.covers.get()
         {
             return 1;
         }
         let remembered = match &self.remembered {
-            Some(won) if won.uid_validity == self.uid_validity => won.uid,
+            Some(won) if won.uid_validity == self.uid_validity => Some(won.uid),
             Some(_) => return 1,
-            None => base.covered_uid,
+            None => None,
         };
-        let first = base.covered_uid.min(remembered);
+        let covered = self.base.map(|base| base.covered_uid);
+        let first = match (covered, remembered) {
+            (Some(covered), Some(remembered)) => covered.min(remembered),
+            (Some(covered), None) => covered,
+            // The journal's commit names a checkpoint that is old enough.
+            (None, Some(remembered)) if self.limit.is_some() && !self.is_wide => remembered,
+            (None, _) => return 1,
+        };
         first.saturating_sub(SLACK).max(1)
     }
 
@@ -401,6 +418,11 @@ impl<S: Storage> Opening<S> {
         let best = self.best();
         if best != self.base {
             self.base = best;
+            self.read_tail();
+            return;
+        }
+        if self.base.is_none() && self.limit.is_some() && !self.is_wide {
+            self.is_wide = true;
             self.read_tail();
             return;
         }
@@ -432,8 +454,14 @@ impl<S: Storage> Opening<S> {
         let found = self.commits.values().flatten();
         let named = found.filter_map(|found| found.record.checkpoint);
         named
-            .filter(|named| !self.refused.contains(&named.root) && self.has_covered(named))
+            .filter(|named| !self.refused.contains(&named.root))
+            .filter(|named| self.is_old_enough(named) && self.has_covered(named))
             .max_by_key(|named| named.covers)
+    }
+
+    fn is_old_enough(&self, checkpoint: &Checkpoint) -> bool {
+        self.limit
+            .is_none_or(|limit| checkpoint.covers.get() <= limit)
     }
 
     fn has_covered(&self, checkpoint: &Checkpoint) -> bool {
@@ -451,10 +479,33 @@ impl<S: Storage> Opening<S> {
 fn remembered(records: &[(u64, Vec<Part>)]) -> Option<Option<Won>> {
     let parts = || records.iter().flat_map(|(_, parts)| parts);
     let won = parts().filter_map(|part| match part {
-        Part::Won(won) => Some(*won),
+        Part::Won(won) | Part::Follows(won) => Some(*won),
         _ => None,
     });
     let newest = won.max_by_key(|won| won.generation);
     let has_begun = parts().any(|part| matches!(part, Part::Begun(_)));
     (newest.is_some() || !has_begun).then_some(newest)
+}
+
+/// Whether the journal may have changes that no commit has.
+fn has_waiting(records: &[(u64, Vec<Part>)]) -> bool {
+    let parts = || {
+        records
+            .iter()
+            .flat_map(|(position, parts)| parts.iter().map(move |part| (*position, part)))
+    };
+    let won = parts().filter_map(|(_, part)| match part {
+        Part::Won(won) => Some(*won),
+        _ => None,
+    });
+    let newest = won.max_by_key(|won| won.generation).map(|won| won.commit);
+    let begun = parts().find_map(|(_, part)| match part {
+        Part::Begun(begun) if Some(begun.commit) == newest => Some(begun),
+        _ => None,
+    });
+    let through = begun.map_or(0, |begun| begun.through);
+    let is_change = |(position, part): (u64, &Part)| {
+        position >= through && matches!(part, Part::Row(_) | Part::Content(_))
+    };
+    begun.is_some_and(|begun| !begun.exceptions.is_empty()) || parts().any(is_change)
 }

@@ -76,6 +76,9 @@ impl<S: Storage> Opening<S> {
                 Part::Content(change) => {
                     inodes.insert(change.inode());
                 }
+                Part::Moved(_, Some(to)) => {
+                    inodes.insert(*to);
+                }
                 Part::Row(change) => inodes.extend(ends(&change.key, change.value.is_none())),
                 _ => {}
             }

@@ -5,9 +5,8 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request};
 use vere_ports::storage::Storage;
 
 use super::{Asked, OpenStep, Opening, Stage};
-use crate::format::commit::Record;
 use crate::format::subject::id_word;
-use crate::format::{Encoding, FormatError, Kind, Locator, Place, mail, open, open_frame};
+use crate::format::{Encoding, FormatError, Locator, Place, open_frame};
 use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
 use crate::volume::job::OpenJob;
 use crate::volume::state::opening::{Found, OpenError};
@@ -37,22 +36,8 @@ impl<S: Storage> Opening<S> {
     }
 
     fn commit(&self, uid: u32, body: &[u8]) -> Result<Found, FormatError> {
-        let body = mail::unwrap(body, self.encoding(self.terms.lead))?;
-        let opened = open(&body, &self.of.keys, None)?;
-        let record = Record::decode(opened.last())?;
-        if opened.head.kind != Kind::Commit {
-            return Err(FormatError::Differs {
-                what: "kind of the mail",
-                expected: Kind::Commit as u64,
-                found: opened.head.kind as u64,
-            });
-        }
-        Ok(Found {
-            uid,
-            head: opened.head,
-            octets: u32::try_from(body.len()).unwrap_or(u32::MAX),
-            record,
-        })
+        let seals = (&*self.of.keys, self.of.volume);
+        Found::read(uid, body, self.encoding(self.terms.lead), seals)
     }
 
     /// Takes a page from the local disk, or asks for the page.

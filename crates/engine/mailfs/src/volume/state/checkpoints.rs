@@ -95,6 +95,21 @@ impl Checkpoints {
         self.octets = self.octets.saturating_add(octets);
     }
 
+    /// Whether a checkpoint of another mount is newer than all of this mount.
+    pub(crate) fn is_newest(&self, named: &Checkpoint) -> bool {
+        let covers = named.covers.get();
+        let newest = self.newest.map_or(0, |newest| newest.covers.get());
+        let making = self.making.as_ref();
+        covers > newest && making.is_none_or(|making| covers >= making.covers.generation)
+    }
+
+    /// The next checkpoint lies on one of another mount.
+    pub(crate) fn adopt(&mut self, named: Checkpoint) {
+        self.making = None;
+        self.is_broken = false;
+        self.newest = Some(named);
+    }
+
     pub(crate) fn is_due(&self) -> bool {
         self.commits >= COMMITS_MAX || self.octets >= OCTETS_MAX
     }

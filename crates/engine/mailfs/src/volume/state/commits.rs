@@ -2,7 +2,7 @@
 
 use crate::content::Piece;
 use crate::format::commit::RowChange;
-use crate::format::{ChunkId, MailId, PackNumber};
+use crate::format::{ChunkId, MERGED_MAX, MailId, PackNumber};
 use crate::rows::Extent;
 use bytes::Bytes;
 use hashbrown::HashSet;
@@ -35,7 +35,9 @@ pub(crate) struct Commits {
     pub(crate) barriers: BTreeMap<Inode, u64>,
     pub(crate) wants: Vec<Want>,
     pub(crate) flights: VecDeque<Flight>,
-    /// Commits begun before the start that the log does not have.
+    /// Lost commits whose mail is not located yet.
+    pub(crate) strays: Vec<Flight>,
+    /// Commits that lost, or that were begun before the start and are not in the chain: the next commit replaces them.
     pub(crate) abandoned: Vec<MailId>,
 }
 
@@ -97,6 +99,10 @@ pub(crate) struct Flight {
     /// The checkpoint that the commit names, by its covered generation.
     pub(crate) checkpoint: Option<NonZeroU64>,
     pub(crate) rows: Vec<RowChange>,
+    /// Commits that this one replaces.
+    pub(crate) merged: Vec<MailId>,
+    /// Whether the commit has changes of other mounts only.
+    pub(crate) adopts: bool,
 }
 
 impl Commits {
@@ -160,7 +166,8 @@ impl Commits {
 
     /// A chunk of a commit on its way.
     pub(crate) fn pinned(&self, extent: &Extent) -> Option<Bytes> {
-        let mut pinned = self.flights.iter().flat_map(|flight| &flight.pinned);
+        let flights = self.flights.iter().chain(&self.strays);
+        let mut pinned = flights.flat_map(|flight| &flight.pinned);
         pinned
             .find(|(of, _)| of == extent)
             .map(|(_, octets)| octets.clone())
@@ -195,6 +202,88 @@ impl Commits {
         self.barriers.remove(&inode);
     }
 
+    /// The content of a file goes on with another inode, or is void.
+    pub(crate) fn moved(&mut self, from: Inode, to: Option<Inode>) {
+        let since = self.changed.remove(&from);
+        let barrier = self.barriers.remove(&from);
+        if let (Some(to), Some(since)) = (to, since) {
+            self.changed.insert(to, since);
+            if let Some(barrier) = barrier {
+                self.barriers.insert(to, barrier);
+            }
+        }
+        for want in &mut self.wants {
+            if want.inodes.remove(&from) {
+                want.inodes.extend(to);
+            }
+            if let Some(snapshots) = &mut want.snapshots {
+                match to {
+                    Some(to) => {
+                        let moved = snapshots.iter_mut().filter(|taken| taken.inode == from);
+                        moved.for_each(|taken| taken.inode = to);
+                    }
+                    None => snapshots.retain(|taken| taken.inode != from),
+                }
+            }
+        }
+    }
+
+    /// Records from this position on are needed.
+    pub(crate) fn hold_from(&mut self, position: u64) {
+        let from = self.pending_from.get_or_insert(position);
+        *from = (*from).min(position);
+    }
+
+    /// Commits on their way are lost: their changes wait for a commit again, and so does everyone who waited for them.
+    pub(crate) fn lose(&mut self, now: Timestamp) {
+        let mut waiters = Vec::new();
+        for mut flight in std::mem::take(&mut self.flights) {
+            waiters.append(&mut flight.waiters);
+            self.abandoned.push(flight.id);
+            if flight.adopts {
+                continue;
+            }
+            self.hold_from(flight.from);
+            self.abandoned.append(&mut flight.merged);
+            if flight.has_content {
+                self.strays.push(flight);
+            }
+        }
+        self.since.get_or_insert(now);
+        self.wants.push(Want::of(BTreeSet::new(), waiters));
+    }
+
+    /// Whether the mail of a lost commit is needed.
+    pub(crate) fn is_stray(&self, id: MailId) -> bool {
+        self.strays.iter().any(|flight| flight.id == id)
+    }
+
+    /// Takes a lost commit whose mail is located: pack and octets.
+    pub(crate) fn take_stray(&mut self, id: MailId) -> Option<(PackNumber, u32)> {
+        let place = self.strays.iter().position(|flight| flight.id == id)?;
+        let flight = self.strays.remove(place);
+        Some((flight.number, flight.octets))
+    }
+
+    /// The rows that wait are these ones, which the merge has left.
+    pub(crate) fn wait_for(&mut self, keys: BTreeSet<Vec<u8>>, position: u64, now: Timestamp) {
+        if keys.is_empty() {
+            self.pending.clear();
+            return;
+        }
+        self.pending = keys;
+        self.hold_from(position);
+        self.since.get_or_insert(now);
+    }
+
+    /// The commits that the next one replaces: as many as a commit can name.
+    pub(crate) fn take_abandoned(&mut self) -> Vec<MailId> {
+        let rest = self
+            .abandoned
+            .split_off(self.abandoned.len().min(MERGED_MAX));
+        std::mem::replace(&mut self.abandoned, rest)
+    }
+
     /// When changes must be on their way at the latest.
     pub(crate) fn due(&self, interval: std::time::Duration) -> Option<Timestamp> {
         self.since.map(|since| since + interval)
@@ -203,7 +292,8 @@ impl Commits {
     /// The oldest position of the journal that is still needed.
     pub(crate) fn needed(&self, end: u64) -> u64 {
         let contents = self.changed.values().copied();
-        let flights = self.flights.iter().map(|flight| flight.from);
+        let flights = self.flights.iter().chain(&self.strays);
+        let flights = flights.map(|flight| flight.from);
         let all = contents.chain(flights).chain(self.pending_from);
         all.min().unwrap_or(end)
     }

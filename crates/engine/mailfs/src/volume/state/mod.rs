@@ -4,6 +4,7 @@ pub(crate) mod checkpoints;
 pub(crate) mod commits;
 pub(crate) mod deadlines;
 pub(crate) mod epochs;
+pub(crate) mod follow;
 pub(crate) mod opening;
 pub(crate) mod pages;
 pub(crate) mod reads;
@@ -15,6 +16,7 @@ use self::checkpoints::Checkpoints;
 use self::commits::Commits;
 use self::deadlines::Deadlines;
 use self::epochs::Epochs;
+use self::follow::Follow;
 use self::pages::{Bring, PageFetches};
 use self::reads::Reads;
 use self::replicas::Replicas;
@@ -69,6 +71,8 @@ pub struct Terms {
     pub cache_max: usize,
     /// Chunks on their way ahead of need.
     pub fetches_max: usize,
+    /// How often the log is listed for commits of other mounts.
+    pub refresh: Duration,
 }
 
 /// Octets on their way to accounts at once.
@@ -113,6 +117,7 @@ pub struct Volume<S: Storage> {
     pub(crate) pages: PageFetches,
     /// Answers that wait for pages.
     pub(crate) late: Vec<Late>,
+    pub(crate) follow: Follow,
     /// A check or a collection under way.
     pub(crate) upkeep: Option<Box<Upkeep>>,
     /// A change of facts under way.
@@ -156,6 +161,7 @@ pub(crate) enum Asked {
     Commit(MailId),
     Log,
     Judge(u32),
+    Watch,
     Quota,
     /// A page.
     Page(Locator),

@@ -44,11 +44,11 @@ pub enum OpenError {
     /// A row cannot be read.
     #[error("rows of the volume: {0}")]
     Rows(#[from] Errno),
-    /// Another mount has committed, and this one has changes that are not sent.
+    /// The journal has changes on an earlier state, which no account has any more.
     #[error(
-        "another mount has committed to the volume; {0} changes of this machine wait in the journal"
+        "the accounts lack the earlier state of the volume on which changes of this machine's journal lie"
     )]
-    Overtaken(usize),
+    Overtaken,
 }
 
 /// An authentic commit of the log.

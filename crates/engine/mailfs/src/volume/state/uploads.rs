@@ -85,6 +85,15 @@ impl Cut {
 }
 
 impl Uploads {
+    /// The content of a file goes on with another inode.
+    pub(crate) fn moved(&mut self, from: Inode, to: Inode) {
+        let uploads = self.packs.values_mut();
+        let chunks = uploads.flat_map(|upload| &mut upload.chunks);
+        for cut in chunks.filter(|cut| cut.inode == from) {
+            cut.inode = to;
+        }
+    }
+
     /// Octets on their way.
     pub(crate) fn octets(&self) -> usize {
         self.packs.values().map(|upload| upload.octets).sum()

@@ -4,6 +4,8 @@ mod basics;
 mod budgets;
 mod cache;
 mod checkpoints;
+mod checks;
+mod conflicts;
 mod crashes;
 mod dedup;
 mod facts;
@@ -11,7 +13,9 @@ mod fingerprints;
 mod outages;
 mod pages;
 mod races;
+mod random;
 mod reading;
+mod rig;
 mod salvages;
 mod states;
 mod strategies;
@@ -115,6 +119,7 @@ pub(super) fn terms(accounts: u16) -> Terms {
         unsent_max: 64 << 20,
         cache_max: 64 << 20,
         fetches_max: 64,
+        refresh: Duration::from_secs(30),
     }
 }
 
@@ -208,6 +213,8 @@ impl World {
                         "two replies to {id:?}"
                     );
                 }
+                // No other mount changes the log.
+                Step::Ask(_, _, _, Request::Watch { .. }) => {}
                 Step::Ask(id, account, _, request) => {
                     self.queue(id, account.0, &request);
                     self.waiting.push_back((id, account, request));

@@ -1,0 +1,48 @@
+//! Rows about the volume: the winner's value counts, and copies of packs add up.
+
+use bytes::Bytes;
+use vere_ports::files::Errno;
+
+use super::Merge;
+use crate::rows::{Key, MEMBERS_MAX, PackRow, RowValue};
+
+impl Merge<'_> {
+    /// Merges all rows but those of inodes and names.
+    pub(super) fn merge_facts(&mut self) -> Result<(), Errno> {
+        let ours = self.ours;
+        for (key, side) in ours {
+            let winner = self.tree.get(key)?;
+            let value = match Key::decode(key) {
+                Ok(Key::Entry { .. } | Key::Inode(_) | Key::Xattr { .. } | Key::Extents { .. }) => {
+                    continue;
+                }
+                _ if winner == side.base => side.now.clone(),
+                Ok(Key::Pack(_)) => both_copies(winner, side.now.as_deref()),
+                _ => continue,
+            };
+            match value {
+                Some(value) => self.tree.put(key, value.into())?,
+                None => {
+                    self.tree.remove(key)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A pack's row with the copies of both sides. A pack that the winner has removed is gone.
+fn both_copies(winner: Option<Bytes>, ours: Option<&[u8]>) -> Option<Bytes> {
+    let winner = winner?;
+    let (Ok(mut row), Some(Ok(ours))) = (PackRow::decode(&winner), ours.map(PackRow::decode))
+    else {
+        return Some(winner);
+    };
+    for copy in ours.copies {
+        let is_known = row.copies.iter().any(|of| of.account == copy.account);
+        if !is_known && row.copies.len() < MEMBERS_MAX {
+            row.copies.push(copy);
+        }
+    }
+    Some(row.encode().into())
+}

@@ -1,0 +1,37 @@
+//! Known breakages, to show that tests find them. They exist in tests only.
+
+/// A breakage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breakage {
+    /// A commit counts as won although UIDs below its own were not inspected.
+    Gap,
+    /// A merge does not say what was merged.
+    MergeTwice,
+    /// The loser's content is dropped.
+    ContentDropped,
+    /// The journal does not tell what a rebase has changed.
+    RebaseForgotten,
+}
+
+#[cfg(test)]
+thread_local! {
+    static BROKEN: std::cell::Cell<Option<Breakage>> = const { std::cell::Cell::new(None) };
+}
+
+/// Breaks the code of this thread, or mends it.
+#[cfg(test)]
+pub(crate) fn break_by(breakage: Option<Breakage>) {
+    BROKEN.set(breakage);
+}
+
+/// Whether the code is broken so.
+#[cfg(test)]
+pub(crate) fn is_broken(breakage: Breakage) -> bool {
+    BROKEN.get() == Some(breakage)
+}
+
+/// Whether the code is broken so.
+#[cfg(not(test))]
+pub(crate) const fn is_broken(_: Breakage) -> bool {
+    false
+}

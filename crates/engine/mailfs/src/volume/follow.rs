@@ -1,0 +1,315 @@
+//! Commits of other mounts: noticed, read, and applied below what this mount has changed.
+
+use std::time::Duration;
+
+use hashbrown::HashSet;
+use vere_ports::files::{Errno, Invalidate};
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
+use vere_ports::storage::Storage;
+
+use super::accounts::{LOG_MAILBOX, mailbox_name};
+use super::chain::Child;
+use super::record::{Part, Won};
+use super::state::checkpoints::own_row;
+use super::state::follow::Coming;
+use super::state::opening::Found;
+use super::state::{Asked, Volume};
+use super::step::{Notice, Step};
+use crate::format::MailId;
+use crate::format::commit::RowChange;
+use crate::rows::{Key, slots_prefix};
+use crate::tree::Change;
+
+/// How soon after a change the log is watched again.
+const WATCH_AGAIN: Duration = Duration::from_secs(1);
+
+impl<S: Storage> Volume<S> {
+    /// A mail of the log that claims to be a commit is read, or not.
+    pub(super) fn judge_answered(&mut self, uid: u32, answer: Result<Answer, Fault>) {
+        let child = match answer {
+            Ok(Answer::Read(parts)) => {
+                let body = parts.into_iter().next().unwrap_or_default();
+                Some(self.commit_of(uid, &body))
+            }
+            Ok(_) => Some(None),
+            Err(fault) => {
+                self.account_failed(self.terms.lead, &fault);
+                None
+            }
+        };
+        self.chain.judged(uid, child);
+        self.advance_chain();
+    }
+
+    fn commit_of(&mut self, uid: u32, body: &[u8]) -> Option<Child> {
+        let seals = (&*self.seals.keys, self.seals.volume);
+        match Found::read(uid, body, self.lead_encoding(), seals) {
+            Ok(found) if !self.epochs.allow(found.head.epoch) => None,
+            Ok(found) => {
+                let child = Child {
+                    id: found.id(),
+                    parent: found.record.parent,
+                };
+                self.follow.put_outside(found, self.now.steady);
+                Some(child)
+            }
+            Err(error) => {
+                if self.follow.has_new_slots {
+                    // What this mount would send could be no child of a commit that it cannot read.
+                    self.fail(Notice::NewKeys);
+                }
+                self.steps.push_back(Step::Log(Notice::Forged {
+                    account: AccountId(self.terms.lead),
+                    mailbox: mailbox_name(LOG_MAILBOX),
+                    uid,
+                    reason: error.to_string(),
+                }));
+                None
+            }
+        }
+    }
+
+    /// Commits outside the chain, as the log had them at the beginning.
+    pub(super) fn follow_others(&mut self, outside: Vec<Found>) {
+        for found in outside {
+            let child = Child {
+                id: found.id(),
+                parent: found.record.parent,
+            };
+            self.chain.see(found.uid, child);
+            self.follow.put_outside(found, self.now.steady);
+        }
+        self.follow.refresh_at = Some(self.now.steady + self.terms.refresh);
+        self.watch();
+    }
+
+    /// A commit of another mount is in the chain.
+    pub(super) fn followed(&mut self, won: Won) {
+        self.lose_commits();
+        let Some(outside) = self.follow.outside.remove(&won.commit) else {
+            // Only more commits outside the chain than memory has come here.
+            self.fail(Notice::Rows(Errno::NoMem));
+            return;
+        };
+        let coming = self.coming(outside.found, won);
+        self.comes(coming);
+        self.go_on_following();
+    }
+
+    fn coming(&self, found: Found, won: Won) -> Coming {
+        Coming {
+            won,
+            rows: found.rows(self.terms.lead),
+            octets: found.octets,
+            writer: found.head.pack.writer(),
+            epoch: found.head.epoch,
+            merged: found.record.merged,
+            checkpoint: found.record.checkpoint,
+            is_own_merge: false,
+        }
+    }
+
+    pub(super) fn comes(&mut self, coming: Coming) {
+        self.follow.coming.push_back(coming);
+    }
+
+    /// Whether the chain has commits that this mount has not applied yet.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.follow.coming.is_empty()
+    }
+
+    /// Commits of the chain behind the one on which the changes of the journal lie.
+    pub(super) fn catch_up(&mut self, later: Vec<Found>, uid_validity: u32) {
+        for found in later {
+            let won = found.won(uid_validity);
+            let coming = self.coming(found, won);
+            self.comes(coming);
+            self.chain.advance_to(won);
+        }
+    }
+
+    /// Applies commits of the chain as far as their rows are there; those of missing pages wait.
+    pub(super) fn go_on_following(&mut self) {
+        while let Some(coming) = self.follow.coming.pop_front() {
+            match self.follow_commit(&coming) {
+                Ok(()) => self.has_followed(&coming),
+                Err(Errno::Again) => {
+                    self.follow.coming.push_front(coming);
+                    // A page that no account has now is asked for again by the next refresh.
+                    self.fetch_missing(Urgency::Waited);
+                    return;
+                }
+                Err(error) => {
+                    self.fail(Notice::Rows(error));
+                    return;
+                }
+            }
+        }
+        self.build_ready();
+        self.resume_blocked();
+        self.tend_checkpoints();
+    }
+
+    fn has_followed(&mut self, coming: &Coming) {
+        if self.is_registering() {
+            self.register_again();
+            self.want_all(Vec::new());
+        } else if coming.writer == self.writer && !self.is_own(coming) {
+            self.register(coming.won.commit);
+        }
+    }
+
+    fn is_own(&self, coming: &Coming) -> bool {
+        coming.is_own_merge || self.follow.own.contains(&coming.won.commit)
+    }
+
+    fn lose_commits(&mut self) {
+        if self.chain.under_way() == 0 {
+            return;
+        }
+        self.commits.lose(self.now.steady);
+        self.follow.is_adopting = false;
+        let own = self.commits.abandoned.iter().copied();
+        self.follow.own.extend(own);
+        let commits = &self.commits;
+        self.chain.lose(|id| commits.is_stray(id));
+    }
+
+    /// Applies a commit of the chain that is not the next one of this mount.
+    fn follow_commit(&mut self, coming: &Coming) -> Result<(), Errno> {
+        let won = coming.won;
+        if self.follow.own.contains(&won.commit) {
+            // A late commit of this mount: waiting changes lie on top.
+            self.commits.abandoned.retain(|id| *id != won.commit);
+            self.confirm_rows(won.commit, coming.rows.clone());
+            let noted = self.journal.append(&[Part::Follows(won)]);
+            noted.map_err(|_| Errno::Io)?;
+        } else {
+            self.follow_rows(won, &coming.rows)?;
+        }
+        self.follow.named(&coming.merged);
+        let merged = &coming.merged;
+        self.commits.abandoned.retain(|id| !merged.contains(id));
+        if !coming.is_own_merge {
+            self.note_followed(coming);
+        }
+        Ok(())
+    }
+
+    /// The next checkpoint has the rows of commits of other mounts too.
+    fn note_followed(&mut self, coming: &Coming) {
+        self.epochs.floor = self.epochs.floor.max(coming.epoch);
+        // An earlier epoch than the parent's is none for a commit.
+        self.seals.epoch = self.seals.epoch.max(coming.epoch);
+        let slots = slots_prefix();
+        self.follow.has_new_slots |= coming.rows.iter().any(|row| row.key.starts_with(&slots));
+        let octets = usize::try_from(coming.octets).unwrap_or(usize::MAX);
+        self.checkpoints.note(coming.won, octets);
+        self.checkpoints.named = coming.checkpoint.map(|named| named.covers);
+        if let Some(named) = coming.checkpoint
+            && self.checkpoints.is_newest(&named)
+        {
+            // Rows of commits that the checkpoint covers stay above it: they are those of the newest commit.
+            self.checkpoints.adopt(named);
+            self.files.tree_mut().pages_mut().set_root(Some(named.root));
+        }
+    }
+
+    /// Rows of a commit of ours are in the chain.
+    pub(super) fn confirm_rows(&mut self, commit: MailId, rows: Vec<RowChange>) {
+        let mut before = Vec::with_capacity(rows.len());
+        for RowChange { key, value } in rows {
+            let tree = self.files.tree_mut();
+            match tree.in_chain(&key) {
+                Ok(old) => before.push((key.clone(), old)),
+                Err(_) => {
+                    tree.take_missing();
+                    self.follow.forget_history();
+                }
+            }
+            if let Err(error) = self.files.tree_mut().apply(Change { key, value }) {
+                self.fail(Notice::Rows(error));
+            }
+        }
+        self.follow.remember(commit, before);
+    }
+
+    /// A lost commit is in the log: chunks in the commit can be read there.
+    pub(super) fn located_commit(&mut self, won: Won) {
+        if let Some((number, octets)) = self.commits.take_stray(won.commit) {
+            let row = own_row(won, self.terms.lead, (number, octets));
+            if let Some(value) = row.value {
+                self.put_row(row.key, value);
+            }
+        }
+        self.build_ready();
+    }
+
+    /// What is due at this time.
+    pub(super) fn follow_due(&mut self) {
+        let now = self.now.steady;
+        if self.follow.watch_at.is_some_and(|at| at <= now) {
+            self.watch();
+            self.chain.refresh();
+        }
+        if self.follow.refresh_at.is_some_and(|at| at <= now) {
+            self.follow.refresh_at = Some(now + self.terms.refresh);
+            self.watch();
+            self.chain.refresh();
+        }
+        self.go_on_following();
+        self.adopt();
+        self.advance_chain();
+    }
+
+    fn watch(&mut self) {
+        self.follow.watch_at = None;
+        if self.follow.is_watching {
+            return;
+        }
+        self.follow.is_watching = true;
+        let request = Request::Watch {
+            mailbox: mailbox_name(LOG_MAILBOX),
+        };
+        let lead = AccountId(self.terms.lead);
+        self.ask(lead, Urgency::Idle, request, Asked::Watch);
+    }
+
+    /// The log may have changed. A later refresh watches again after a fault.
+    pub(super) fn watch_answered(&mut self, answer: &Result<Answer, Fault>) {
+        self.follow.is_watching = false;
+        if matches!(answer, Ok(Answer::Changed)) {
+            self.follow.watch_at = Some(self.now.steady + WATCH_AGAIN);
+            self.chain.refresh();
+            self.advance_chain();
+        }
+    }
+
+    /// Has the kernel forget what a commit has changed.
+    pub(super) fn invalidate(&mut self, keys: impl Iterator<Item = Vec<u8>>) {
+        let folders = self.files.known_folders();
+        let mut seen = HashSet::new();
+        for key in keys {
+            let what = match Key::decode(&key) {
+                Ok(Key::Inode(inode) | Key::Xattr { inode, .. } | Key::Extents { inode, .. }) => {
+                    Invalidate::Inode(inode)
+                }
+                Ok(Key::Entry { home, name }) => match folders.get(&home) {
+                    Some(parent) => Invalidate::Entry {
+                        parent: *parent,
+                        name: name.to_vec(),
+                    },
+                    None => continue,
+                },
+                _ => continue,
+            };
+            let is_new = match &what {
+                Invalidate::Inode(inode) => seen.insert(*inode),
+                Invalidate::Entry { .. } => true,
+            };
+            if is_new {
+                self.steps.push_back(Step::Invalidate(what));
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What a mount knows about commits of other mounts.
+
+use std::collections::VecDeque;
+
+use hashbrown::{HashMap, HashSet};
+use vere_ports::files::Inode;
+use vere_units::Timestamp;
+
+use super::opening::Found;
+use crate::format::MailId;
+use crate::format::commit::{Checkpoint, RecordKind, RowChange};
+use crate::volume::record::Won;
+use bytes::Bytes;
+
+/// Octets of earlier values of rows, so that commits of other mounts can be merged that lie on an earlier state.
+const HISTORY_OCTETS_MAX: usize = 16 << 20;
+/// Commits with earlier values.
+const HISTORY_MAX: usize = 4_096;
+/// Commits outside the chain in memory.
+const OUTSIDE_MAX: usize = 4_096;
+/// The latest conflicts that a status tells.
+const CONFLICTS_MAX: usize = 16;
+
+/// What is known about commits of other mounts.
+#[derive(Debug, Default)]
+pub(crate) struct Follow {
+    /// Authentic commits that are not in the chain, or not yet.
+    pub(crate) outside: HashMap<MailId, Outside>,
+    /// Commits of the chain that this mount has not applied yet, because rows are missing.
+    pub(crate) coming: VecDeque<Coming>,
+    /// Commits that commits of the chain replace.
+    merged: HashSet<MailId>,
+    /// Lost commits of this mount.
+    pub(crate) own: HashSet<MailId>,
+    history: VecDeque<Applied>,
+    history_octets: usize,
+    pub(crate) refresh_at: Option<Timestamp>,
+    pub(crate) watch_at: Option<Timestamp>,
+    pub(crate) is_watching: bool,
+    /// Conflicts so far, and the latest ones.
+    pub(crate) conflicts: u64,
+    pub(crate) latest: VecDeque<String>,
+    /// The inode of the newest conflict copy.
+    pub(crate) last_copy: Option<Inode>,
+    /// Whether the chain has not confirmed this writer's number yet.
+    pub(crate) is_registering: bool,
+    /// What tells this registration from all others.
+    pub(crate) registration: [u8; 16],
+    /// Whether a commit is on its way that merges commits of other mounts.
+    pub(crate) is_adopting: bool,
+    /// Whether another mount has changed the key slots.
+    pub(crate) has_new_slots: bool,
+    /// When open commits are looked at again.
+    pub(crate) adopt_at: Option<Timestamp>,
+}
+
+/// A commit of the chain, to be applied below the changes of this mount.
+#[derive(Debug)]
+pub(crate) struct Coming {
+    pub(crate) won: Won,
+    pub(crate) rows: Vec<RowChange>,
+    pub(crate) octets: u32,
+    pub(crate) merged: Vec<MailId>,
+    pub(crate) checkpoint: Option<Checkpoint>,
+    pub(crate) writer: u16,
+    pub(crate) epoch: u16,
+    /// Whether the commit is a merge of this mount, which has changes of other mounts only.
+    pub(crate) is_own_merge: bool,
+}
+
+/// An authentic commit outside the chain.
+#[derive(Debug)]
+pub(crate) struct Outside {
+    pub(crate) found: Found,
+    /// The time of the first sight.
+    pub(crate) since: Timestamp,
+    /// Whether people were told of a failed merge.
+    pub(crate) is_told: bool,
+}
+
+/// A commit of the chain, with what rows were before.
+#[derive(Debug)]
+struct Applied {
+    commit: MailId,
+    before: Before,
+    octets: usize,
+}
+
+/// Values that rows had before a commit.
+pub(crate) type Before = Vec<(Vec<u8>, Option<Bytes>)>;
+
+impl Follow {
+    /// A commit of the chain replaces these ones.
+    pub(crate) fn named(&mut self, merged: &[MailId]) {
+        for commit in merged {
+            self.merged.insert(*commit);
+            self.outside.remove(commit);
+        }
+    }
+
+    pub(crate) fn is_merged(&self, commit: MailId) -> bool {
+        self.merged.contains(&commit)
+    }
+
+    /// Whether a commit has changes that the chain lacks.
+    pub(crate) fn is_open(&self, id: MailId) -> bool {
+        let outside = self.outside.get(&id);
+        // A merge has changes of other commits only, which are open themselves.
+        let has_changes = outside.is_some_and(|of| of.found.record.kind != RecordKind::Merge);
+        has_changes && !self.is_merged(id) && !self.own.contains(&id)
+    }
+
+    /// A commit outside the chain.
+    pub(crate) fn put_outside(&mut self, found: Found, since: Timestamp) {
+        if self.outside.len() >= OUTSIDE_MAX {
+            // The youngest can be read again at the next start.
+            let youngest = self.outside.values().max_by_key(|of| of.found.uid);
+            let youngest = youngest.map(|of| of.found.head.mail);
+            youngest.and_then(|id| self.outside.remove(&id));
+        }
+        self.outside.entry(found.head.mail).or_insert(Outside {
+            found,
+            since,
+            is_told: false,
+        });
+    }
+
+    /// A commit of the chain has changed rows that had these values before.
+    pub(crate) fn remember(&mut self, commit: MailId, before: Before) {
+        let lengths = before.iter().map(|(key, value)| {
+            key.len()
+                .saturating_add(value.as_ref().map_or(0, Bytes::len))
+        });
+        let octets = lengths.fold(0, usize::saturating_add);
+        self.history_octets = self.history_octets.saturating_add(octets);
+        self.history.push_back(Applied {
+            commit,
+            before,
+            octets,
+        });
+        while (self.history_octets > HISTORY_OCTETS_MAX || self.history.len() > HISTORY_MAX)
+            && let Some(oldest) = self.history.pop_front()
+        {
+            self.history_octets = self.history_octets.saturating_sub(oldest.octets);
+        }
+    }
+
+    /// Earlier values of a row are not known: states before this moment are lost to merges.
+    pub(crate) fn forget_history(&mut self) {
+        self.history.clear();
+        self.history_octets = 0;
+    }
+
+    /// What rows were in the state of a commit, where the chain has changed them since; none if the commit is too old.
+    pub(crate) fn since(&self, commit: MailId) -> Option<HashMap<&[u8], Option<&[u8]>>> {
+        let place = self.history.iter().position(|of| of.commit == commit)?;
+        let mut rows = HashMap::new();
+        for applied in self.history.iter().skip(place.saturating_add(1)) {
+            for (key, value) in &applied.before {
+                rows.entry(key.as_slice()).or_insert(value.as_deref());
+            }
+        }
+        Some(rows)
+    }
+
+    /// A conflict, for people.
+    pub(crate) fn conflict(&mut self, text: String) {
+        self.conflicts = self.conflicts.saturating_add(1);
+        self.latest.push_back(text);
+        if self.latest.len() > CONFLICTS_MAX {
+            self.latest.pop_front();
+        }
+    }
+
+    /// When something is due.
+    pub(crate) fn due(&self) -> Option<Timestamp> {
+        self.refresh_at.into_iter().chain(self.watch_at).min()
+    }
+}
