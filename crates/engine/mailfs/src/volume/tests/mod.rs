@@ -17,6 +17,7 @@ mod random;
 mod reading;
 mod rig;
 mod salvages;
+mod several;
 mod states;
 mod strategies;
 mod upkeep;

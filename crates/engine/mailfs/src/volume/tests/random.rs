@@ -338,6 +338,23 @@ fn nothing_acknowledged_is_lost() {
     assert!(failed.is_empty(), "{} failed: {few:#?}", failed.len());
 }
 
+/// Long runs by hand.
+#[test]
+#[ignore = "minutes"]
+fn many_seeds() {
+    let from: u64 = std::env::var("SEED_FROM").unwrap().parse().unwrap();
+    let to: u64 = std::env::var("SEED_TO").unwrap().parse().unwrap();
+    for seed in from..to {
+        let result = std::panic::catch_unwind(|| run(seed));
+        match result {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => println!("seed {seed}: {error}"),
+            Err(_) => println!("seed {seed}: panic"),
+        }
+    }
+    println!("done {from} {to}");
+}
+
 /// The number of the first seed that notices a breakage.
 fn noticed(breakage: Breakage) -> Option<u64> {
     break_by(Some(breakage));

@@ -304,6 +304,24 @@ impl Several {
         panic!("no reply");
     }
 
+    /// A mount ends as it should, and stays.
+    pub(super) fn finish(&mut self, number: usize) {
+        let now = self.moment();
+        let mount = &mut self.mounts[number];
+        mount.last_call += 1;
+        let id = CallId(mount.last_call);
+        mount.volume.as_mut().unwrap().finish(now, id);
+        for _ in 0..70 {
+            self.settle();
+            if let Some(reply) = self.mounts[number].replies.remove(&id) {
+                assert_eq!(reply, Ok(Reply::Done));
+                return;
+            }
+            self.pass(1);
+        }
+        panic!("no reply");
+    }
+
     pub(super) fn begin_sync(&mut self, number: usize) -> CallId {
         let now = self.moment();
         let mount = &mut self.mounts[number];
