@@ -78,9 +78,9 @@ impl<S: Storage> Volume<S> {
         Ok(())
     }
 
-    /// The chain is read: registration and lost commits have their commit at once.
+    /// The chain is read: a registration has its commit at once.
     pub(super) fn begin_sending(&mut self) {
-        if self.is_registering() || !self.commits.abandoned.is_empty() {
+        if self.is_registering() {
             self.want_all(Vec::new());
         }
     }
