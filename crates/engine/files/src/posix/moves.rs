@@ -74,7 +74,7 @@ impl Files {
     /// # Errors
     ///
     /// Failures to read rows; EIO for a wrong row.
-    pub fn to_keep(&mut self, inode: Inode) -> Result<Option<InodeRow>, Errno> {
+    pub fn load_to_keep(&mut self, inode: Inode) -> Result<Option<InodeRow>, Errno> {
         let row = self.row(inode)?;
         if row.kind != FileKind::File {
             return Ok(None);

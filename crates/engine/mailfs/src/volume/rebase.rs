@@ -57,7 +57,7 @@ impl<S: Storage> Volume<S> {
     fn rebase(&mut self, won: Won, rows: &[RowChange]) -> Result<Rebased, Errno> {
         self.files.tree().take_missing();
         let ours = self.files.tree_mut().take_local()?;
-        let kept = self.to_keep(rows)?;
+        let kept = self.removed_and_open(rows)?;
         let theirs = self.apply_theirs(rows)?;
         let dirty: BTreeSet<Inode> = self.files.dirty_inodes().collect();
         let merged = if ours.is_empty() && dirty.is_empty() {
@@ -113,7 +113,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Files that programs have open and that the winner has removed.
-    fn to_keep(&mut self, rows: &[RowChange]) -> Result<Vec<(Inode, InodeRow)>, Errno> {
+    fn removed_and_open(&mut self, rows: &[RowChange]) -> Result<Vec<(Inode, InodeRow)>, Errno> {
         let mut kept = Vec::new();
         for row in rows.iter().filter(|row| row.value.is_none()) {
             if let Ok(Key::Inode(inode)) = Key::decode(&row.key)
@@ -121,7 +121,7 @@ impl<S: Storage> Volume<S> {
                 && !self.files.is_dirty(inode)
                 && self.files.tree().contains(&row.key)?
             {
-                let row = self.files.to_keep(inode)?;
+                let row = self.files.load_to_keep(inode)?;
                 kept.extend(row.map(|row| (inode, row)));
             }
         }

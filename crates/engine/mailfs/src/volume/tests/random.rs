@@ -14,6 +14,9 @@ const NAMES: [&str; 7] = ["a", "b", "d/a", "d/c", "e/a", "d/e/b", "e"];
 const FOLDERS: [&str; 3] = ["d", "e", "d/e"];
 const STEPS: usize = 60;
 
+/// What lies at a name, and the length.
+type Seen = (Option<Inode>, usize);
+
 struct Run {
     several: Several,
     seeded: Seeded,
@@ -66,11 +69,7 @@ impl Run {
     }
 
     /// The folder of a path, the name, and what lies there with its length, without a step of the mount.
-    fn now(
-        &mut self,
-        mount: usize,
-        path: &str,
-    ) -> Option<(Inode, Vec<u8>, (Option<Inode>, usize))> {
+    fn now(&mut self, mount: usize, path: &str) -> Option<(Inode, Vec<u8>, Seen)> {
         let files = &mut self.several.volume(mount).files;
         let mut parent = Inode::ROOT;
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
