@@ -340,7 +340,7 @@ fn nothing_acknowledged_is_lost() {
 /// The number of the first seed that notices a breakage.
 fn noticed(breakage: Breakage) -> Option<u64> {
     break_by(Some(breakage));
-    let found = (0..300).find(|seed| {
+    let found = (0..6000).find(|seed| {
         let seed = *seed;
         std::panic::catch_unwind(|| run(seed)).map_or(true, |run| run.is_err())
     });
