@@ -37,6 +37,9 @@ use crate::tree::Tree;
 /// Permissions of a new root folder.
 const ROOT_MODE: u16 = 0o755;
 
+/// The key and the value of a row.
+type RowPair = (Vec<u8>, Vec<u8>);
+
 /// What a volume is, besides its terms.
 #[derive(Debug, Clone)]
 pub struct Create {
@@ -72,7 +75,7 @@ impl Create {
     /// [`OpenError`].
     pub fn create_with<S: Storage>(
         self,
-        rows: &[(Vec<u8>, Vec<u8>)],
+        rows: &[RowPair],
         terms: Terms,
         storage: S,
         random: [u8; 16],
@@ -88,7 +91,7 @@ impl Create {
     /// [`OpenError`].
     pub fn create_behind<S: Storage>(
         self,
-        (generation, rows): (u64, &[(Vec<u8>, Vec<u8>)]),
+        (generation, rows): (u64, &[RowPair]),
         terms: Terms,
         storage: S,
         random: [u8; 16],

@@ -18,6 +18,9 @@ use crate::rows::{Key, PackRow, RowValue, packs_prefix};
 /// The first octet of keys of facts.
 const FACTS: u8 = 1;
 
+/// The key and the value of a row.
+type RowPair = (Vec<u8>, Vec<u8>);
+
 /// The state of a mounted volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
@@ -152,7 +155,7 @@ impl<S: Storage> Volume<S> {
     ///
     /// # Errors
     /// Failures to read rows.
-    pub fn facts(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Errno> {
+    pub fn facts(&self) -> Result<Vec<RowPair>, Errno> {
         let mut rows = Vec::new();
         self.files.tree().visit(&[FACTS], None, &mut |key, value| {
             rows.push((key.to_vec(), value.to_vec()));
