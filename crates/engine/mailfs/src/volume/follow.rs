@@ -290,25 +290,25 @@ impl<S: Storage> Volume<S> {
         let folders = self.files.known_folders();
         let mut seen = HashSet::new();
         for key in keys {
-            let what = match Key::decode(&key) {
+            let inode = match Key::decode(&key) {
                 Ok(Key::Inode(inode) | Key::Xattr { inode, .. } | Key::Extents { inode, .. }) => {
-                    Invalidate::Inode(inode)
+                    inode
                 }
-                Ok(Key::Entry { home, name }) => match folders.get(&home) {
-                    Some(parent) => Invalidate::Entry {
-                        parent: *parent,
-                        name: name.to_vec(),
-                    },
-                    None => continue,
-                },
+                Ok(Key::Entry { home, name }) => {
+                    let Some(parent) = folders.get(&home).copied() else {
+                        continue;
+                    };
+                    let name = name.to_vec();
+                    self.steps
+                        .push_back(Step::Invalidate(Invalidate::Entry { parent, name }));
+                    // The kernel keeps the names of a folder with the folder, and a new name's entry is none of them.
+                    parent
+                }
                 _ => continue,
             };
-            let is_new = match &what {
-                Invalidate::Inode(inode) => seen.insert(*inode),
-                Invalidate::Entry { .. } => true,
-            };
-            if is_new {
-                self.steps.push_back(Step::Invalidate(what));
+            if seen.insert(inode) {
+                self.steps
+                    .push_back(Step::Invalidate(Invalidate::Inode(inode)));
             }
         }
     }

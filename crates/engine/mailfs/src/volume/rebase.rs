@@ -67,8 +67,11 @@ impl<S: Storage> Volume<S> {
             self.merge_rows((&ours, &theirs), &dirty, &machine)?
         };
         let merged = broken(merged);
+        let (parts, local) = self.parts_of(won, &ours, &merged)?;
         let mut changed = Vec::new();
-        let touched: BTreeSet<&Vec<u8>> = theirs.keys().chain(ours.keys()).collect();
+        // Rows that the merge has made, those of conflict copies, are on neither side.
+        let sides = theirs.keys().chain(ours.keys());
+        let touched: BTreeSet<&Vec<u8>> = sides.chain(&local).collect();
         for key in touched {
             let now = self.files.tree().get(key)?;
             let before = ours.get(key).map(|side| &side.now);
@@ -77,7 +80,6 @@ impl<S: Storage> Volume<S> {
                 changed.push(key.clone());
             }
         }
-        let (parts, local) = self.parts_of(won, &ours, &merged)?;
         if !self.files.tree().has_all() {
             return Err(Errno::Again);
         }
