@@ -1,4 +1,4 @@
-//! Folders: those that come back, those that become one, those that are not removed after all, and circles.
+//! Folders: their return, their union, removals that do not take place, and circles.
 
 use vere_ports::files::{Errno, FileKind, Inode};
 

@@ -1,4 +1,4 @@
-//! The chain below the changes of this mount: commits come above the checkpoint, and checkpoints take their rows.
+//! The chain below the changes of the mount: commits come above the checkpoint, and checkpoints take their rows.
 
 use bytes::Bytes;
 use vere_ports::files::Errno;
@@ -7,7 +7,7 @@ use super::{ChainRow, Change, Rows, Side, Sides, Tree};
 use crate::format::Locator;
 use crate::pages::PageTree;
 
-/// What a merge may change, as it was before.
+/// The rows of a merge as they were before.
 #[derive(Debug)]
 pub struct Saved {
     local: Rows,
@@ -16,7 +16,7 @@ pub struct Saved {
 }
 
 impl Tree {
-    /// The changes of this mount, and the chain's rows of some keys: a merge that misses a page is undone.
+    /// The changes of the mount, and the chain's rows of some keys: a merge that misses a page is undone.
     pub fn save<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Saved {
         let chain = keys.map(|key| (key.to_vec(), self.chain.get(key).cloned()));
         Saved {
@@ -26,7 +26,7 @@ impl Tree {
         }
     }
 
-    /// Undoes every change of this mount, and of the chain's rows of the saved keys.
+    /// Undoes every change of the mount, and of the chain's rows of the saved keys.
     pub fn restore(&mut self, saved: Saved) {
         self.local = saved.local;
         self.changes = saved.changes;
@@ -42,7 +42,7 @@ impl Tree {
         }
     }
 
-    /// The chain has this value for a key from now on. A change of this mount to another value stays above.
+    /// The chain has this value for a key from now on. A change of the mount to another value stays above.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Tree {
         Ok(old)
     }
 
-    /// The keys of rows that this mount has changed and the chain has not.
+    /// The keys of rows that the mount has changed and the chain has not.
     pub fn local_keys(&self) -> impl Iterator<Item = &[u8]> {
         self.local.keys().map(Vec::as_slice)
     }
@@ -79,7 +79,7 @@ impl Tree {
         self.chain.keys().map(Vec::as_slice)
     }
 
-    /// Takes every change of this mount back, and returns them.
+    /// Takes every change of the mount back, and returns them.
     ///
     /// # Errors
     ///

@@ -183,7 +183,7 @@ impl Chain {
         self.is_stale = true;
     }
 
-    /// Commits on their way are lost. The mails of these ones are needed all the same.
+    /// Commits on their way are lost. The mails of others are needed all the same.
     pub(crate) fn lose(&mut self, is_needed: impl Fn(MailId) -> bool) {
         let sent = self.sent.drain(..);
         self.strays.extend(sent.filter(|sent| is_needed(sent.id)));

@@ -1,4 +1,4 @@
-//! Commits of other mounts: noticed, read, and applied below what this mount has changed.
+//! Commits of other mounts: noticed, read, and applied below what the mount has changed.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl<S: Storage> Volume<S> {
             }
             Err(error) => {
                 if self.follow.has_new_slots {
-                    // What this mount would send could be no child of a commit that it cannot read.
+                    // What the mount would send could be no child of a commit that it cannot read.
                     self.fail(Notice::NewKeys);
                 }
                 self.steps.push_back(Step::Log(Notice::Forged {
@@ -113,7 +113,7 @@ impl<S: Storage> Volume<S> {
         self.follow.coming.push_back(coming);
     }
 
-    /// Whether the chain has commits that this mount has not applied yet.
+    /// Whether the chain has commits that the mount has not applied yet.
     pub(super) fn is_behind(&self) -> bool {
         !self.follow.coming.is_empty()
     }
@@ -175,11 +175,11 @@ impl<S: Storage> Volume<S> {
         self.chain.lose(|id| commits.is_stray(id));
     }
 
-    /// Applies a commit of the chain that is not the next one of this mount.
+    /// Applies a commit of the chain that is not the next one of the mount.
     fn follow_commit(&mut self, coming: &Coming) -> Result<(), Errno> {
         let won = coming.won;
         if self.follow.own.contains(&won.commit) {
-            // A late commit of this mount: waiting changes lie on top.
+            // A late commit of the mount: waiting changes lie on top.
             self.commits.abandoned.retain(|id| *id != won.commit);
             self.confirm_rows(won.commit, coming.rows.clone());
             let noted = self.journal.append(&[Part::Follows(won)]);

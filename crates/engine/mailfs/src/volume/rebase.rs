@@ -1,4 +1,4 @@
-//! Rebase: a commit of another mount comes below what this mount has changed, and conflicts are settled.
+//! Rebase: a commit of another mount comes below what the mount has changed, and conflicts are settled.
 
 use std::collections::BTreeSet;
 
@@ -197,7 +197,7 @@ impl<S: Storage> Volume<S> {
             if let Ok(Key::Inode(inode)) = Key::decode(key)
                 && self.files.tree().contains(key)?
             {
-                // What this mount has removed may be there again.
+                // A file removed by the mount may be there again.
                 self.files.lives_again(inode);
             }
         }

@@ -26,7 +26,7 @@ pub(super) fn registration(machine: &Machine, random: [u8; 16]) -> [u8; 16] {
 }
 
 impl<S: Storage> Volume<S> {
-    /// Whether the chain has not confirmed this writer's number yet.
+    /// Whether the chain has not confirmed the writer's number yet.
     pub(super) const fn is_registering(&self) -> bool {
         self.follow.is_registering
     }
@@ -85,7 +85,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Another machine uses this writer's number: the folder is a copy, or was copied.
+    /// Another machine uses the writer's number: the folder is a copy, or was copied.
     pub(super) fn register(&mut self, other: MailId) {
         self.follow.is_registering = true;
         let mut random = other.0;
@@ -149,7 +149,7 @@ impl<S: Storage> Volume<S> {
         })
     }
 
-    /// Notes where the changes of this mount lie on.
+    /// Notes where the changes of the mount lie on.
     pub(super) fn note_base(&mut self) -> Result<(), OpenError> {
         self.journal.append(&[Part::Follows(self.chain.place())])?;
         Ok(())

@@ -141,7 +141,7 @@ impl Replay {
         self.exceptions = begun.exceptions.iter().copied().collect();
     }
 
-    /// A lost commit of this mount, merged by another mount first, counts as in the chain if nothing lies on the commit.
+    /// A lost commit of the mount, merged by another mount first, counts as in the chain if nothing lies on the commit.
     fn count_adopted(&mut self, records: &Records, places: &Places, base: &mut Option<usize>) {
         let mut newest: Option<(&Begun, usize)> = None;
         for (_, part) in parts(records) {

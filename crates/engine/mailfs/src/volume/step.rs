@@ -122,7 +122,7 @@ pub enum Notice {
     /// A checkpoint is not written; the commits have everything, and the next mount reads more of them.
     #[error("no checkpoint is written: {0}")]
     Checkpoint(String),
-    /// This mount and another one have changed the same.
+    /// The mount and another one have changed the same.
     #[error("{0}")]
     Conflict(Conflict),
     /// A commit of another mount lost a race, and lies on a state that is not known any more: the commit stays as it is.
@@ -131,7 +131,7 @@ pub enum Notice {
     /// Another mount has changed the keys, and this one cannot read a commit since.
     #[error("the keys of the volume were changed: mount again with the new slot")]
     NewKeys,
-    /// Another mount writes under this writer's number: the state folder is a copy, or was copied.
+    /// Another mount writes under the writer's number: the state folder is a copy, or was copied.
     #[error("another state folder uses the number {0} of a writer: this mount takes a new one")]
     Copied(u16),
 }

@@ -228,7 +228,7 @@ impl Commits {
         }
     }
 
-    /// Records from this position on are needed.
+    /// Records from a position on are needed.
     pub(crate) fn hold_from(&mut self, position: u64) {
         let from = self.pending_from.get_or_insert(position);
         *from = (*from).min(position);
@@ -265,7 +265,7 @@ impl Commits {
         Some((flight.number, flight.octets))
     }
 
-    /// The rows that wait are these ones, which the merge has left.
+    /// The rows that wait are others, which the merge has left.
     pub(crate) fn wait_for(&mut self, keys: BTreeSet<Vec<u8>>, position: u64, now: Timestamp) {
         if keys.is_empty() {
             self.pending.clear();

@@ -26,11 +26,11 @@ const CONFLICTS_MAX: usize = 16;
 pub(crate) struct Follow {
     /// Authentic commits that are not in the chain, or not yet.
     pub(crate) outside: HashMap<MailId, Outside>,
-    /// Commits of the chain that this mount has not applied yet, because rows are missing.
+    /// Commits of the chain that the mount has not applied yet, because rows are missing.
     pub(crate) coming: VecDeque<Coming>,
     /// Commits that commits of the chain replace.
     merged: HashSet<MailId>,
-    /// Lost commits of this mount.
+    /// Lost commits of the mount.
     pub(crate) own: HashSet<MailId>,
     history: VecDeque<Applied>,
     history_octets: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Follow {
     pub(crate) latest: VecDeque<String>,
     /// The inode of the newest conflict copy.
     pub(crate) last_copy: Option<Inode>,
-    /// Whether the chain has not confirmed this writer's number yet.
+    /// Whether the chain has not confirmed the writer's number yet.
     pub(crate) is_registering: bool,
     /// What tells this registration from all others.
     pub(crate) registration: [u8; 16],
@@ -54,7 +54,7 @@ pub(crate) struct Follow {
     pub(crate) adopt_at: Option<Timestamp>,
 }
 
-/// A commit of the chain, to be applied below the changes of this mount.
+/// A commit of the chain, to be applied below the changes of the mount.
 #[derive(Debug)]
 pub(crate) struct Coming {
     pub(crate) won: Won,
@@ -64,7 +64,7 @@ pub(crate) struct Coming {
     pub(crate) checkpoint: Option<Checkpoint>,
     pub(crate) writer: u16,
     pub(crate) epoch: u16,
-    /// Whether the commit is a merge of this mount, which has changes of other mounts only.
+    /// Whether the commit is a merge of the mount, which has changes of other mounts only.
     pub(crate) is_own_merge: bool,
 }
 
@@ -90,7 +90,7 @@ struct Applied {
 pub(crate) type Before = Vec<(Vec<u8>, Option<Bytes>)>;
 
 impl Follow {
-    /// A commit of the chain replaces these ones.
+    /// A commit of the chain replaces others.
     pub(crate) fn named(&mut self, merged: &[MailId]) {
         for commit in merged {
             self.merged.insert(*commit);
