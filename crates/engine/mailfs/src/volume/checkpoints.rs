@@ -57,6 +57,7 @@ impl<S: Storage> Volume<S> {
         let octets = usize::try_from(flight.octets).unwrap_or(usize::MAX);
         self.checkpoints.named = flight.checkpoint;
         self.checkpoints.note(won, octets);
+        self.checkpoints.note_rows(rows.len());
         rows
     }
 

@@ -205,6 +205,7 @@ impl<S: Storage> Volume<S> {
         self.follow.has_new_slots |= coming.rows.iter().any(|row| row.key.starts_with(&slots));
         let octets = usize::try_from(coming.octets).unwrap_or(usize::MAX);
         self.checkpoints.note(coming.won, octets);
+        self.checkpoints.note_rows(coming.rows.len());
         self.checkpoints.named = coming.checkpoint.map(|named| named.covers);
         if let Some(named) = coming.checkpoint
             && self.checkpoints.is_newest(&named)

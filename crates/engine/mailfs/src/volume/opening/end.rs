@@ -190,6 +190,7 @@ impl<S: Storage> Opening<S> {
         for found in self.behind(chain) {
             let octets = usize::try_from(found.octets).unwrap_or(usize::MAX);
             checkpoints.note(found.won(self.uid_validity), octets);
+            checkpoints.note_rows(found.record.rows.len());
         }
         checkpoints
     }

@@ -17,6 +17,8 @@ use crate::volume::record::Won;
 const COMMITS_MAX: usize = 256;
 /// Octets of commits after which a checkpoint is due.
 const OCTETS_MAX: usize = 4 << 20;
+/// Rows of commits after which a checkpoint is due: short rows in sealed commits are few octets, and some 250 in memory.
+const ROWS_MAX: usize = 100_000;
 
 /// The newest checkpoint, and how much has changed since.
 #[derive(Debug, Default)]
@@ -28,6 +30,7 @@ pub(crate) struct Checkpoints {
     pub(crate) last: Option<Won>,
     pub(crate) commits: usize,
     pub(crate) octets: usize,
+    pub(crate) rows: usize,
     pub(crate) making: Option<Making>,
     pub(crate) finish: Option<Finish>,
     /// An earlier page cannot be read: this mount writes no more checkpoints.
@@ -110,14 +113,20 @@ impl Checkpoints {
         self.newest = Some(named);
     }
 
+    /// So many rows of commits are in the chain.
+    pub(crate) fn note_rows(&mut self, rows: usize) {
+        self.rows = self.rows.saturating_add(rows);
+    }
+
     pub(crate) fn is_due(&self) -> bool {
-        self.commits >= COMMITS_MAX || self.octets >= OCTETS_MAX
+        self.commits >= COMMITS_MAX || self.octets >= OCTETS_MAX || self.rows >= ROWS_MAX
     }
 
     /// Begins a checkpoint with these rows.
     pub(crate) fn begin(&mut self, covers: Won, rows: Vec<(Vec<u8>, Option<Bytes>)>) {
         self.commits = 0;
         self.octets = 0;
+        self.rows = 0;
         self.making = Some(Making {
             draft: Draft::new(covers.generation, rows),
             covers,
@@ -133,6 +142,7 @@ impl Checkpoints {
             // Another try comes with as many commits again.
             self.commits = 0;
             self.octets = 0;
+            self.rows = 0;
         }
     }
 }
