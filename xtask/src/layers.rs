@@ -75,10 +75,19 @@ const LAYERS: &[Layer] = &[
     ),
     inner("crates/engine/dnsbl", &[BASE, SHARED, PROTOCOLS]),
     inner("crates/engine/files", &[BASE, SHARED, PROTOCOLS]),
-    // A volume brings its files to accounts and back.
+    inner(
+        "crates/engine/keep",
+        &[BASE, SHARED, PROTOCOLS, &["crates/engine/files"]],
+    ),
+    // A volume brings its files to accounts and back, and keeps some of their octets on the local disk.
     inner(
         "crates/engine/mailfs",
-        &[BASE, SHARED, PROTOCOLS, &["crates/engine/files"]],
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            &["crates/engine/files", "crates/engine/keep"],
+        ],
     ),
     inner("crates/engine/queue", &[BASE, SHARED, PROTOCOLS]),
     inner("crates/engine", &[BASE, SHARED, PROTOCOLS]),

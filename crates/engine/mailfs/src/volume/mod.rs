@@ -12,7 +12,6 @@ mod cached;
 mod calls;
 mod chain;
 mod checkpoints;
-mod chunk_store;
 mod commits;
 mod cuts;
 mod deadlines;
@@ -23,14 +22,10 @@ mod fetches;
 mod fingerprint;
 mod follow;
 mod found;
-mod hints;
 mod job;
 mod journal;
-mod keep_job;
-mod local;
 mod opening;
 mod packs;
-mod page_store;
 mod pages;
 mod parked;
 mod rates;
@@ -50,6 +45,8 @@ mod strategies;
 mod strategy;
 mod upkeep;
 mod uploads;
+
+use vere_keep::{chunk_store, keep_job, local, page_store};
 
 #[cfg(test)]
 mod tests;

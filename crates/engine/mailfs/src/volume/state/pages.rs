@@ -9,9 +9,8 @@ use vere_ports::mail_accounts::Urgency;
 use vere_units::Timestamp;
 
 use crate::format::{Locator, MailCopy, MailId};
+use crate::volume::page_store::PAGES_OCTETS;
 
-/// Octets of decoded pages in memory between two events; the least recently used go first.
-pub(crate) const PAGES_OCTETS: usize = 64 << 20;
 /// Pages asked for at once.
 pub(crate) const ASKED_MAX: usize = 64;
 /// Calls that wait for pages; a further one fails with ENOMEM. Each belongs to a thread of a program, which waits too.

@@ -9,17 +9,18 @@ use vere_ports::storage::Storage;
 use vere_units::Timestamp;
 
 /// Octets of the table of chunks: entries for 1,392,640 chunks, or 700 GB of long files.
-pub(crate) const HINTS_OCTETS: u64 = 64 << 20;
+const HINTS_OCTETS: u64 = 64 << 20;
 /// The name of the table of chunks.
 const HINTS: &str = "hints";
 
 /// The local disk's part of a mount. Without a working disk, nothing is known and nothing kept.
 #[derive(Debug)]
-pub(crate) struct Local<S: Storage> {
+pub struct Local<S: Storage> {
     hints: Option<HintTable<S::File>>,
-    pub(crate) chunks: Option<ChunkStore<S>>,
+    /// Chunks on the disk; none without room for chunks.
+    pub chunks: Option<ChunkStore<S>>,
     /// Chunks on their way to the disk.
-    pub(crate) keeping: HashMap<Extent, Keeping<S::File>>,
+    pub keeping: HashMap<Extent, Keeping<S::File>>,
     keeping_octets: usize,
     /// Octets not sent, because of an equal chunk in the volume.
     shared: u64,
@@ -27,10 +28,11 @@ pub(crate) struct Local<S: Storage> {
 
 /// A chunk on its way to the disk.
 #[derive(Debug)]
-pub(crate) struct Keeping<F> {
-    pub(crate) id: MailId,
-    /// None if the disk takes no chunks.
-    pub(crate) span: Option<Span<F>>,
+pub struct Keeping<F> {
+    /// The mail of the chunk.
+    pub id: MailId,
+    /// Where the chunk goes; none if the disk takes no chunks.
+    pub span: Option<Span<F>>,
 }
 
 /// How much the local disk may hold.
@@ -55,7 +57,8 @@ impl CacheTerms {
 
 impl<S: Storage> Local<S> {
     /// Without a disk.
-    pub(crate) fn none() -> Self {
+    #[must_use]
+    pub fn none() -> Self {
         Self {
             hints: None,
             chunks: None,
@@ -65,7 +68,8 @@ impl<S: Storage> Local<S> {
         }
     }
 
-    pub(crate) fn open(storage: &S, terms: CacheTerms, now: Timestamp) -> Self {
+    /// With the tables and chunks of a folder, as far as the disk works.
+    pub fn open(storage: &S, terms: CacheTerms, now: Timestamp) -> Self {
         let chunks =
             (terms.chunks_max > 0).then(|| ChunkStore::open(storage, terms.chunks_max, now));
         Self {
@@ -76,16 +80,18 @@ impl<S: Storage> Local<S> {
     }
 
     /// Octets not sent, because of an equal chunk in the volume.
-    pub(crate) const fn shared(&self) -> u64 {
+    #[must_use]
+    pub const fn shared(&self) -> u64 {
         self.shared
     }
 
-    pub(crate) fn shares(&mut self, octets: usize) {
+    /// So many more octets are not sent.
+    pub fn shares(&mut self, octets: usize) {
         self.shared = self.shared.saturating_add(octets as u64);
     }
 
     /// Whether a chunk may go to the disk behind others.
-    pub(crate) fn begin_keeping(&mut self, octets: usize, max: usize) -> bool {
+    pub fn begin_keeping(&mut self, octets: usize, max: usize) -> bool {
         let all = self.keeping_octets.saturating_add(octets);
         let has_room = all <= max && (self.hints.is_some() || self.chunks.is_some());
         if has_room {
@@ -94,12 +100,14 @@ impl<S: Storage> Local<S> {
         has_room
     }
 
-    pub(crate) fn end_keeping(&mut self, octets: usize) {
+    /// A chunk is on the disk, or has failed to get there.
+    pub fn end_keeping(&mut self, octets: usize) {
         self.keeping_octets = self.keeping_octets.saturating_sub(octets);
     }
 
     /// The place of a chunk with an id and a length, as far as known.
-    pub(crate) fn chunk(&self, keys: &Keys, name: ChunkId, octets: usize) -> Option<Extent> {
+    #[must_use]
+    pub fn chunk(&self, keys: &Keys, name: ChunkId, octets: usize) -> Option<Extent> {
         let hints = self.hints.as_ref()?;
         let value = hints.get(keys, &chunk_key(name, octets))?;
         let extent = extent_of(&value)?;
@@ -108,7 +116,7 @@ impl<S: Storage> Local<S> {
     }
 
     /// A chunk is stored.
-    pub(crate) fn note(&self, keys: &Keys, name: ChunkId, octets: usize, extent: Extent) {
+    pub fn note(&self, keys: &Keys, name: ChunkId, octets: usize, extent: Extent) {
         if let Some(hints) = &self.hints {
             let [a, b, c, d, e, f, g, h] = extent.pack.0.to_le_bytes();
             let [i, j, k, l] = extent.at.to_le_bytes();
@@ -120,7 +128,7 @@ impl<S: Storage> Local<S> {
     }
 
     /// Nobody can read a pack: no hint to the pack counts any more.
-    pub(crate) fn distrust(&self, keys: &Keys, pack: PackNumber) {
+    pub fn distrust(&self, keys: &Keys, pack: PackNumber) {
         if let Some(hints) = &self.hints {
             // Without the entry, another failed read has another try.
             let _counts = hints.put(keys, &pack_key(pack), &[0; 20]);

@@ -9,29 +9,37 @@ use bytes::Bytes;
 use crate::format::{ChunkId, HEAD_OCTETS, Keys, MailId, Place, open_frame};
 
 /// Reads the head of a mail and a frame.
-pub(crate) type Read = Box<dyn FnOnce() -> io::Result<Vec<u8>> + Send>;
+pub type Read = Box<dyn FnOnce() -> io::Result<Vec<u8>> + Send>;
 /// Writes the head of a mail and a frame.
-pub(crate) type Write = Box<dyn FnOnce(&[u8], &[u8]) -> io::Result<()> + Send>;
+pub type Write = Box<dyn FnOnce(&[u8], &[u8]) -> io::Result<()> + Send>;
 
 /// A chunk as an account has given it: opened, and as sealed.
 #[derive(Debug, Clone)]
-pub(crate) struct Opened {
-    pub(crate) plain: Bytes,
-    pub(crate) head: Bytes,
-    pub(crate) frame: Bytes,
+pub struct Opened {
+    /// The octets of the chunk.
+    pub plain: Bytes,
+    /// The head of the mail.
+    pub head: Bytes,
+    /// The frame, sealed.
+    pub frame: Bytes,
 }
 
 /// A chunk on the local disk.
-pub(crate) struct CachedJob {
-    pub(crate) read: Read,
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) id: MailId,
-    pub(crate) place: Place,
+pub struct CachedJob {
+    /// Reads the entry.
+    pub read: Read,
+    /// The keys of the volume.
+    pub keys: Arc<Keys>,
+    /// The mail of the chunk.
+    pub id: MailId,
+    /// The place within the mail.
+    pub place: Place,
 }
 
 impl CachedJob {
-    /// The octets; none if the disk fails or has something else.
-    pub(crate) fn run(self) -> Option<Bytes> {
+    /// The octets of the chunk; none if the disk fails or has something else.
+    #[must_use]
+    pub fn run(self) -> Option<Bytes> {
         let octets = (self.read)().ok()?;
         let (head, frame) = octets.split_at_checked(HEAD_OCTETS)?;
         open_frame(head, frame, self.place.at, &self.keys, self.id).ok()
@@ -45,24 +53,30 @@ impl fmt::Debug for CachedJob {
 }
 
 /// A chunk for the local disk.
-pub(crate) struct KeepJob {
-    /// None if the disk takes no chunks.
-    pub(crate) write: Option<Write>,
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) chunk: Opened,
+pub struct KeepJob {
+    /// Writes the entry; none if the disk takes no chunks.
+    pub write: Option<Write>,
+    /// The keys of the volume.
+    pub keys: Arc<Keys>,
+    /// The chunk.
+    pub chunk: Opened,
 }
 
 /// A chunk that the local disk has, or has not.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kept {
-    pub(crate) is_written: bool,
-    pub(crate) name: ChunkId,
+pub struct Kept {
+    /// Whether the disk has the chunk.
+    pub is_written: bool,
+    /// The id of the chunk.
+    pub name: ChunkId,
     /// Octets of the chunk.
-    pub(crate) octets: usize,
+    pub octets: usize,
 }
 
 impl KeepJob {
-    pub(crate) fn run(self) -> Kept {
+    /// Writes the chunk, and gives the chunk an id.
+    #[must_use]
+    pub fn run(self) -> Kept {
         let Opened { plain, head, frame } = self.chunk;
         let written = self.write.map(|write| write(&head, &frame));
         Kept {

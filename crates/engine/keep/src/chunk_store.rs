@@ -29,7 +29,7 @@ const INDEX: &str = "index";
 
 /// The chunks of a folder.
 #[derive(Debug)]
-pub(crate) struct ChunkStore<S: Storage> {
+pub struct ChunkStore<S: Storage> {
     storage: S,
     index: HintTable<S::File>,
     segments: Vec<Segment<S::File>>,
@@ -53,10 +53,10 @@ struct Segment<F> {
 
 /// Octets of a file.
 #[derive(Debug, Clone)]
-pub(crate) struct Span<F> {
-    pub(crate) file: F,
-    pub(crate) offset: u64,
-    pub(crate) octets: u32,
+pub struct Span<F> {
+    file: F,
+    offset: u64,
+    octets: u32,
     segment: u64,
 }
 
@@ -65,7 +65,7 @@ impl<F: StorageFile> Span<F> {
     ///
     /// # Errors
     /// Those of the disk.
-    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
+    pub fn read(&self) -> io::Result<Vec<u8>> {
         let mut octets = vec![0; usize::try_from(self.octets).unwrap_or(0)];
         self.file.read_at(&mut octets, self.offset)?;
         Ok(octets)
@@ -75,14 +75,14 @@ impl<F: StorageFile> Span<F> {
     ///
     /// # Errors
     /// Those of the disk.
-    pub(crate) fn write(&self, head: &[u8], frame: &[u8]) -> io::Result<()> {
+    pub fn write(&self, head: &[u8], frame: &[u8]) -> io::Result<()> {
         self.file.write_at([head, frame], self.offset)
     }
 }
 
 impl<S: Storage> ChunkStore<S> {
     /// Opens the store of a folder; none if the disk fails.
-    pub(crate) fn open(storage: &S, octets_max: u64, now: Timestamp) -> Option<Self> {
+    pub fn open(storage: &S, octets_max: u64, now: Timestamp) -> Option<Self> {
         let segment_max = SEGMENT_OCTETS.min(octets_max / 4).max(1);
         let files = octets_max.div_ceil(SEGMENT_OCTETS);
         let index = HintTable::open(storage, INDEX, files.saturating_mul(INDEX_OCTETS)).ok()?;
@@ -127,23 +127,20 @@ impl<S: Storage> ChunkStore<S> {
     }
 
     /// Octets of all entries.
-    pub(crate) fn octets(&self) -> u64 {
+    #[must_use]
+    pub fn octets(&self) -> u64 {
         let each = self.segments.iter().map(|segment| segment.octets);
         each.fold(0, u64::saturating_add)
     }
 
     /// Chunks found since the start of the mount, and chunks not found.
-    pub(crate) const fn counts(&self) -> (u64, u64) {
+    #[must_use]
+    pub const fn counts(&self) -> (u64, u64) {
         (self.hits, self.misses)
     }
 
     /// Where an entry is.
-    pub(crate) fn find(
-        &mut self,
-        keys: &Keys,
-        mail: MailId,
-        place: Place,
-    ) -> Option<Span<S::File>> {
+    pub fn find(&mut self, keys: &Keys, mail: MailId, place: Place) -> Option<Span<S::File>> {
         let found = self.index.get(keys, &key_of(mail, place.at));
         let span = found.and_then(|value| self.span(&value, place));
         let count = if span.is_some() {
@@ -176,7 +173,7 @@ impl<S: Storage> ChunkStore<S> {
     }
 
     /// A found entry is damaged.
-    pub(crate) fn is_damaged(&mut self, mail: MailId, at: u32) {
+    pub fn is_damaged(&mut self, mail: MailId, at: u32) {
         self.hits = self.hits.saturating_sub(1);
         self.misses = self.misses.saturating_add(1);
         // Otherwise the next read finds the damage again.
@@ -184,7 +181,7 @@ impl<S: Storage> ChunkStore<S> {
     }
 
     /// Room for an entry.
-    pub(crate) fn reserve(&mut self, place: Place, now: Timestamp) -> Option<Span<S::File>> {
+    pub fn reserve(&mut self, place: Place, now: Timestamp) -> Option<Span<S::File>> {
         if now < self.rests_until {
             return None;
         }
@@ -235,7 +232,7 @@ impl<S: Storage> ChunkStore<S> {
     }
 
     /// An entry is written, or not.
-    pub(crate) fn written(
+    pub fn written(
         &mut self,
         keys: &Keys,
         (mail, at): (MailId, u32),

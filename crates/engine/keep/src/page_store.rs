@@ -17,7 +17,6 @@ use hashbrown::HashMap;
 use vere_checksum::crc32c;
 use vere_ports::storage::{Storage, StorageFile};
 
-use super::state::pages::PAGES_OCTETS;
 use crate::format::{FormatError, HEAD_OCTETS, Keys, Locator, MailId, open_frame};
 use crate::pages::{LocalPages, PageTree};
 
@@ -29,6 +28,8 @@ const ENTRY_HEAD: usize = 28;
 /// Octets of an entry behind its head: a page is shorter.
 const ENTRY_MAX: u32 = 1 << 20;
 
+/// Octets of decoded pages in memory between two events; the least recently used go first.
+pub const PAGES_OCTETS: usize = 64 << 20;
 /// Octets of decoded pages in memory beyond which a walk over many rows forgets pages on its way.
 const WALK_OCTETS: usize = PAGES_OCTETS * 2;
 /// The file that tells the next mount to inspect the whole checkpoint.
@@ -42,13 +43,14 @@ struct Opened<S: Storage> {
 }
 
 /// A tree without rows over the pages of a folder.
-pub(crate) fn pages_of<S: Storage>(storage: S, keys: Arc<Keys>) -> PageTree {
+#[must_use]
+pub fn pages_of<S: Storage>(storage: S, keys: Arc<Keys>) -> PageTree {
     let store = PageStore::open(storage, STORE_OCTETS);
     PageTree::with_local(Box::new(Opened { store, keys }), WALK_OCTETS)
 }
 
 /// Whether the last mount has met a page that no account has. The question is asked once.
-pub(crate) fn is_distrusted<S: Storage>(storage: &S) -> bool {
+pub fn is_distrusted<S: Storage>(storage: &S) -> bool {
     let names = storage.list().unwrap_or_default();
     // A mark that stays costs one more inspection.
     names.iter().any(|name| name == DISTRUST) && storage.remove(DISTRUST).is_ok()
@@ -80,7 +82,7 @@ impl<S: Storage> LocalPages for Opened<S> {
 
 /// The pages of a folder.
 #[derive(Debug)]
-pub(crate) struct PageStore<S: Storage> {
+struct PageStore<S: Storage> {
     storage: S,
     segments: Vec<Segment<S::File>>,
     places: HashMap<(MailId, u32), Stored>,
@@ -110,7 +112,7 @@ struct Stored {
 
 impl<S: Storage> PageStore<S> {
     /// Opens the store of a folder.
-    pub(crate) fn open(storage: S, octets_max: u64) -> Self {
+    fn open(storage: S, octets_max: u64) -> Self {
         let mut store = Self {
             storage,
             segments: Vec::new(),
@@ -172,7 +174,7 @@ impl<S: Storage> PageStore<S> {
     }
 
     /// A page, verified.
-    pub(crate) fn get(&mut self, keys: &Keys, at: &Locator) -> Option<Bytes> {
+    fn get(&mut self, keys: &Keys, at: &Locator) -> Option<Bytes> {
         let stored = *self.places.get(&(at.mail, at.at))?;
         let segments = &mut self.segments;
         let segment = segments
@@ -193,7 +195,7 @@ impl<S: Storage> PageStore<S> {
     }
 
     /// Keeps a page: the head of its mail, and the sealed frame at this offset.
-    pub(crate) fn put(&mut self, mail: MailId, at: u32, head: &[u8], frame: &[u8]) {
+    fn put(&mut self, mail: MailId, at: u32, head: &[u8], frame: &[u8]) {
         if self.is_broken || self.places.contains_key(&(mail, at)) {
             return;
         }
@@ -267,7 +269,7 @@ impl<S: Storage> PageStore<S> {
     /// # Errors
     ///
     /// If the body ends early; the pages before are kept.
-    pub(crate) fn put_body(&mut self, mail: MailId, body: &[u8]) -> Result<(), FormatError> {
+    fn put_body(&mut self, mail: MailId, body: &[u8]) -> Result<(), FormatError> {
         let short = |at: usize| FormatError::Short {
             what: "pages of a mail",
             expected: at,
