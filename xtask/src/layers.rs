@@ -76,6 +76,10 @@ const LAYERS: &[Layer] = &[
     inner("crates/engine/dnsbl", &[BASE, SHARED, PROTOCOLS]),
     inner("crates/engine/files", &[BASE, SHARED, PROTOCOLS]),
     inner(
+        "crates/engine/placement",
+        &[BASE, SHARED, PROTOCOLS, &["crates/engine/files"]],
+    ),
+    inner(
         "crates/engine/keep",
         &[BASE, SHARED, PROTOCOLS, &["crates/engine/files"]],
     ),
@@ -86,7 +90,11 @@ const LAYERS: &[Layer] = &[
             BASE,
             SHARED,
             PROTOCOLS,
-            &["crates/engine/files", "crates/engine/keep"],
+            &[
+                "crates/engine/files",
+                "crates/engine/keep",
+                "crates/engine/placement",
+            ],
         ],
     ),
     inner("crates/engine/queue", &[BASE, SHARED, PROTOCOLS]),

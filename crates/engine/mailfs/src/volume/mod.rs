@@ -3,7 +3,6 @@
 //! Written octets and changed rows go to the `journal` before their call is answered. Content leaves in packs
 //! (`uploads`), rows in `commits`, whose order is the `chain`'s matter. `reads` brings octets back.
 
-mod accounts;
 mod adopt;
 mod boot;
 mod bring;
@@ -28,7 +27,6 @@ mod opening;
 mod packs;
 mod pages;
 mod parked;
-mod rates;
 mod reads;
 mod rebase;
 mod record;
@@ -37,16 +35,15 @@ mod replay;
 mod replicas;
 mod room;
 mod salvage;
-mod scarcity;
 mod state;
 mod status;
 mod step;
 mod strategies;
-mod strategy;
 mod upkeep;
 mod uploads;
 
 use vere_keep::{chunk_store, keep_job, local, page_store};
+use vere_placement::{accounts, rates, scarcity, strategy};
 
 #[cfg(test)]
 mod tests;

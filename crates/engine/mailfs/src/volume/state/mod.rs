@@ -9,8 +9,9 @@ pub(crate) mod opening;
 pub(crate) mod pages;
 pub(crate) mod reads;
 pub(crate) mod replicas;
-pub(crate) mod speed;
 pub(crate) mod uploads;
+
+pub(crate) use vere_placement::speed;
 
 use self::checkpoints::Checkpoints;
 use self::commits::Commits;

@@ -12,14 +12,10 @@ use super::scarcity::Scarcity;
 use super::strategy::Strategy;
 use crate::format::{Encoding, MailCopy, PackNumber};
 
-/// The mailbox of commits.
-pub(crate) const LOG_MAILBOX: u16 = 1;
-/// The mailbox of pages.
-pub(crate) const PAGES_MAILBOX: u16 = 2;
-/// The mailbox of key slots and facts.
-pub(crate) const HEAD_MAILBOX: u16 = 3;
-/// The first mailbox of packs.
-pub(crate) const FIRST_DATA_MAILBOX: u16 = 16;
+pub use super::mailboxes::{
+    FIRST_DATA_MAILBOX, HEAD_MAILBOX, LOG_MAILBOX, PAGES_MAILBOX, mailbox_name,
+};
+pub use super::terms::{AccountStatus, AccountTerms, GroupTerms};
 
 /// How long a failing account rests, at first and at most.
 const REST_MIN: Duration = Duration::from_secs(1);
@@ -28,50 +24,19 @@ const REST_MAX: Duration = Duration::from_secs(900);
 /// Room of an account that tells no quota.
 const UNTOLD_ROOM: u64 = 1 << 40;
 
-/// The name of a mailbox, relative to the volume's folder.
-pub(crate) fn mailbox_name(mailbox: u16) -> String {
-    match mailbox {
-        LOG_MAILBOX => "log".to_owned(),
-        PAGES_MAILBOX => "pages".to_owned(),
-        HEAD_MAILBOX => "head".to_owned(),
-        data => {
-            let number = data.saturating_sub(FIRST_DATA_MAILBOX).saturating_add(1);
-            format!("data-{number:04}")
-        }
-    }
-}
-
-/// An account as a volume uses it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccountTerms {
-    /// The number.
-    pub account: u16,
-    /// How octets are written in mails.
-    pub encoding: Encoding,
-}
-
-/// Accounts that hold equal packs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupTerms {
-    /// The number.
-    pub group: u16,
-    /// The members.
-    pub accounts: Vec<u16>,
-}
-
 /// All accounts of a volume.
 #[derive(Debug)]
-pub(crate) struct Accounts {
+pub struct Accounts {
     accounts: BTreeMap<u16, Account>,
     groups: BTreeMap<u16, Group>,
     uid_validities: BTreeMap<(u16, u16), u32>,
     postponed: Vec<PackNumber>,
     /// How fast the accounts are.
-    pub(crate) rates: Rates,
+    pub rates: Rates,
     /// The group that was used last.
     last: u16,
     /// The present, as of the last event.
-    pub(crate) now: Timestamp,
+    pub now: Timestamp,
 }
 
 #[derive(Debug)]
@@ -118,33 +83,9 @@ struct Group {
     octets: usize,
 }
 
-/// An account as `status` shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccountStatus {
-    /// The number.
-    pub account: u16,
-    /// Requests under way.
-    pub asked: u32,
-    /// Why the account rests, if so.
-    pub failing: Option<String>,
-    /// How long the account fails already.
-    pub failing_for: Duration,
-    /// The time until the next attempt.
-    pub next_attempt: Duration,
-    /// Used octets and the limit, where told.
-    pub quota: Option<(u64, u64)>,
-    /// How octets are written in mails.
-    pub encoding: Encoding,
-    /// Why some requests wait for the budget of the day, and for how long.
-    pub scarce: Option<(String, Duration)>,
-    /// Octets a second to the account, where measured.
-    pub up: Option<u64>,
-    /// Octets a second from the account, where measured.
-    pub down: Option<u64>,
-}
-
 impl Accounts {
-    pub(crate) fn new(accounts: &[AccountTerms], groups: &[GroupTerms]) -> Self {
+    /// Accounts that work, and groups with the usual strategy.
+    pub fn new(accounts: &[AccountTerms], groups: &[GroupTerms]) -> Self {
         let group = |terms: &GroupTerms| Group {
             members: terms.accounts.clone(),
             strategy: Strategy::default(),
@@ -168,13 +109,13 @@ impl Accounts {
     }
 
     /// A further account; one that is there stays as it is.
-    pub(crate) fn add(&mut self, terms: &AccountTerms) {
+    pub fn add(&mut self, terms: &AccountTerms) {
         let entry = self.accounts.entry(terms.account);
         entry.or_insert_with(|| Account::new(terms));
     }
 
     /// The groups are others from now on.
-    pub(crate) fn regroup(&mut self, groups: &[GroupTerms]) {
+    pub fn regroup(&mut self, groups: &[GroupTerms]) {
         let mut before = std::mem::take(&mut self.groups);
         for terms in groups {
             let old = before.remove(&terms.group);
@@ -187,12 +128,13 @@ impl Accounts {
         }
     }
 
-    pub(crate) fn encoding(&self, account: u16) -> Option<Encoding> {
+    /// How octets are written in an account's mails.
+    pub fn encoding(&self, account: u16) -> Option<Encoding> {
         self.accounts.get(&account).map(|account| account.encoding)
     }
 
     /// The encodings of a group's members, each once.
-    pub(crate) fn encodings(&self, group: u16) -> Vec<Encoding> {
+    pub fn encodings(&self, group: u16) -> Vec<Encoding> {
         let members = self
             .groups
             .get(&group)
@@ -207,12 +149,13 @@ impl Accounts {
     }
 
     /// The numbers of a mailbox are told by the account. Returns whether they are new.
-    pub(crate) fn number(&mut self, account: u16, mailbox: u16, uid_validity: u32) -> bool {
+    pub fn number(&mut self, account: u16, mailbox: u16, uid_validity: u32) -> bool {
         let before = self.uid_validities.insert((account, mailbox), uid_validity);
         before != Some(uid_validity)
     }
 
-    pub(crate) fn uid_validity(&self, account: u16, mailbox: u16) -> Option<u32> {
+    /// The UIDVALIDITY of a mailbox, as last told.
+    pub fn uid_validity(&self, account: u16, mailbox: u16) -> Option<u32> {
         self.uid_validities.get(&(account, mailbox)).copied()
     }
 
@@ -221,7 +164,7 @@ impl Accounts {
     }
 
     /// The group for the next pack: the shortest queue among those with a member that does not rest, each in turn.
-    pub(crate) fn best_group(&mut self, urgency: Urgency) -> u16 {
+    pub fn best_group(&mut self, urgency: Urgency) -> u16 {
         let last = self.last;
         let best = self.groups.iter().min_by_key(|(number, group)| {
             let mut members = group.members.iter();
@@ -237,14 +180,14 @@ impl Accounts {
     }
 
     /// The members of a group.
-    pub(crate) fn members(&self, group: u16) -> Vec<u16> {
+    pub fn members(&self, group: u16) -> Vec<u16> {
         self.groups
             .get(&group)
             .map_or_else(Vec::new, |group| group.members.clone())
     }
 
     /// Whether a pack of this group can be sent to another one while every member rests.
-    pub(crate) fn has_better_group(&self, than: u16, urgency: Urgency) -> bool {
+    pub fn has_better_group(&self, than: u16, urgency: Urgency) -> bool {
         let others = self.groups.iter().filter(|(number, _)| **number != than);
         others
             .flat_map(|(_, group)| &group.members)
@@ -252,7 +195,7 @@ impl Accounts {
     }
 
     /// The member for the next copy: the fastest or the least busy one that does not rest, and neither has the pack nor is asked.
-    pub(crate) fn best_member(
+    pub fn best_member(
         &self,
         group: u16,
         has: &[MailCopy],
@@ -267,7 +210,7 @@ impl Accounts {
     }
 
     /// Copies that a write of a group waits for.
-    pub(crate) fn copies_wanted(&self, group: u16, has: &[MailCopy], sync_copies: usize) -> usize {
+    pub fn copies_wanted(&self, group: u16, has: &[MailCopy], sync_copies: usize) -> usize {
         let Some(group) = self.groups.get(&group) else {
             return 1;
         };
@@ -281,14 +224,15 @@ impl Accounts {
         there.count().max(sync_copies).clamp(1, all)
     }
 
-    pub(crate) fn set_strategy(&mut self, group: u16, strategy: Strategy) {
+    /// A group reads and writes in another way from now on.
+    pub fn set_strategy(&mut self, group: u16, strategy: Strategy) {
         if let Some(group) = self.groups.get_mut(&group) {
             group.strategy = strategy;
         }
     }
 
     /// The strategies of all groups.
-    pub(crate) fn strategies(&self) -> impl Iterator<Item = (u16, Strategy)> + '_ {
+    pub fn strategies(&self) -> impl Iterator<Item = (u16, Strategy)> + '_ {
         let groups = self.groups.iter();
         groups.map(|(number, group)| (*number, group.strategy))
     }
@@ -306,44 +250,48 @@ impl Accounts {
         )
     }
 
-    pub(crate) fn group_begins(&mut self, group: u16, octets: usize) {
+    /// Octets of a pack are on their way to a group.
+    pub fn group_begins(&mut self, group: u16, octets: usize) {
         if let Some(group) = self.groups.get_mut(&group) {
             group.octets = group.octets.saturating_add(octets);
         }
     }
 
-    pub(crate) fn group_ends(&mut self, group: u16, octets: usize) {
+    /// The octets of a pack are not on their way any more.
+    pub fn group_ends(&mut self, group: u16, octets: usize) {
         if let Some(group) = self.groups.get_mut(&group) {
             group.octets = group.octets.saturating_sub(octets);
         }
     }
 
     /// How reluctantly a read uses an account.
-    pub(crate) fn cost(&self, account: u16) -> (bool, Duration, u32) {
+    pub fn cost(&self, account: u16) -> (bool, Duration, u32) {
         let (time, asked) = self.reluctance(account, Direction::Down);
         (self.is_resting(account), time, asked)
     }
 
-    pub(crate) fn asks(&mut self, account: u16) {
+    /// A request is on its way to an account.
+    pub fn asks(&mut self, account: u16) {
         if let Some(account) = self.accounts.get_mut(&account) {
             account.asked = account.asked.saturating_add(1);
         }
     }
 
-    pub(crate) fn answers(&mut self, account: u16) {
+    /// A request to an account has ended.
+    pub fn answers(&mut self, account: u16) {
         if let Some(account) = self.accounts.get_mut(&account) {
             account.asked = account.asked.saturating_sub(1);
         }
     }
 
     /// An account works. Returns whether it had failed.
-    pub(crate) fn answered_well(&mut self, account: u16) -> bool {
+    pub fn answered_well(&mut self, account: u16) -> bool {
         let account = self.accounts.get_mut(&account);
         account.is_some_and(|account| account.failing.take().is_some())
     }
 
     /// An account fails, and rests for a second and twice as long each time. Returns whether it had worked before.
-    pub(crate) fn failed(&mut self, account: u16, fault: &Fault) -> bool {
+    pub fn failed(&mut self, account: u16, fault: &Fault) -> bool {
         let now = self.now;
         let reason = fault.to_string();
         if let Fault::Scarce(_, urgency, millis) = fault {
@@ -385,14 +333,14 @@ impl Accounts {
     }
 
     /// A pack waits until a member of its group is tried again.
-    pub(crate) fn postpone(&mut self, pack: PackNumber) {
+    pub fn postpone(&mut self, pack: PackNumber) {
         if !self.postponed.contains(&pack) {
             self.postponed.push(pack);
         }
     }
 
     /// When a resting account is tried again, if work waits.
-    pub(crate) fn next_trial(&self) -> Option<Timestamp> {
+    pub fn next_trial(&self) -> Option<Timestamp> {
         let failing = self
             .accounts
             .values()
@@ -406,18 +354,18 @@ impl Accounts {
     }
 
     /// When an account that rests may be tried again.
-    pub(crate) fn rests_until(&self, account: u16) -> Option<Timestamp> {
+    pub fn rests_until(&self, account: u16) -> Option<Timestamp> {
         let failing = self.accounts.get(&account)?.failing.as_ref()?;
         Some(failing.until)
     }
 
     /// Packs to be tried again; those whose accounts still rest are postponed again.
-    pub(crate) fn rested(&mut self) -> Vec<PackNumber> {
+    pub fn rested(&mut self) -> Vec<PackNumber> {
         std::mem::take(&mut self.postponed)
     }
 
     /// Whether an account may be asked now in spite of its last failure.
-    pub(crate) fn may_try(&self, account: u16) -> bool {
+    pub fn may_try(&self, account: u16) -> bool {
         let Some(account) = self.accounts.get(&account) else {
             return false;
         };
@@ -428,13 +376,13 @@ impl Accounts {
     }
 
     /// Whether an account may be asked now, and has octets for requests of this urgency.
-    pub(crate) fn may(&self, account: u16, urgency: Urgency) -> bool {
+    pub fn may(&self, account: u16, urgency: Urgency) -> bool {
         let of = self.accounts.get(&account);
         self.may_try(account) && of.is_some_and(|of| of.scarcity.admits(urgency, self.now))
     }
 
     /// The account has told its quota.
-    pub(crate) fn quota(&mut self, account: u16, quota: Option<(u64, u64)>) {
+    pub fn quota(&mut self, account: u16, quota: Option<(u64, u64)>) {
         if let Some(account) = self.accounts.get_mut(&account) {
             account.quota = quota;
             account.taken = 0;
@@ -442,21 +390,21 @@ impl Accounts {
     }
 
     /// The account has taken octets.
-    pub(crate) fn takes(&mut self, account: u16, octets: u64) {
+    pub fn takes(&mut self, account: u16, octets: u64) {
         if let Some(account) = self.accounts.get_mut(&account) {
             account.taken = account.taken.saturating_add(octets);
         }
     }
 
     /// Free octets of an account that tells its quota.
-    pub(crate) fn free(&self, account: u16) -> Option<u64> {
+    pub fn free(&self, account: u16) -> Option<u64> {
         let account = self.accounts.get(&account)?;
         let (used, limit) = account.quota?;
         Some(limit.saturating_sub(used).saturating_sub(account.taken))
     }
 
     /// Room of the data groups: a group has as much as its smallest member.
-    pub(crate) fn room(&self) -> Statistics {
+    pub fn room(&self) -> Statistics {
         let mut room = Statistics::default();
         for group in self.groups.values() {
             let told = group.members.iter().filter_map(|member| {
@@ -473,7 +421,8 @@ impl Accounts {
         room
     }
 
-    pub(crate) fn status(&self, now: Timestamp) -> Vec<AccountStatus> {
+    /// Every account, for people.
+    pub fn status(&self, now: Timestamp) -> Vec<AccountStatus> {
         let status = |(number, account): (&u16, &Account)| {
             let failing = account.failing.as_ref();
             AccountStatus {
@@ -497,7 +446,7 @@ impl Accounts {
     }
 
     /// The groups and their members.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = (u16, &[u16])> {
+    pub fn groups(&self) -> impl Iterator<Item = (u16, &[u16])> {
         let groups = self.groups.iter();
         groups.map(|(number, group)| (*number, group.members.as_slice()))
     }

@@ -21,20 +21,25 @@ const TYPICAL: u64 = 512 << 10;
 
 /// Whether octets go to an account or come from the account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Direction {
+pub enum Direction {
+    /// To an account.
     Up,
+    /// From an account.
     Down,
 }
 
 /// A request under way: when it began, and its octets.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Began {
-    pub(crate) at: Timestamp,
-    pub(crate) octets: u64,
+pub struct Began {
+    /// When the request began.
+    pub at: Timestamp,
+    /// The octets of its mail.
+    pub octets: u64,
 }
 
 impl Began {
-    pub(crate) fn of(request: &Request, at: Timestamp) -> Self {
+    /// A request that begins now.
+    pub fn of(request: &Request, at: Timestamp) -> Self {
         let octets = match request {
             Request::Append { mail, .. } => mail.len() as u64,
             _ => 0,
@@ -45,7 +50,7 @@ impl Began {
 
 /// The measurements of all accounts.
 #[derive(Debug, Default)]
-pub(crate) struct Rates {
+pub struct Rates {
     by_account: BTreeMap<(u16, Direction), Rate>,
 }
 
@@ -60,7 +65,7 @@ struct Rate {
 
 impl Rates {
     /// A request with so many octets of content took this time.
-    pub(crate) fn measured(
+    pub fn measured(
         &mut self,
         (account, direction): (u16, Direction),
         octets: u64,
@@ -81,12 +86,7 @@ impl Rates {
     }
 
     /// The time of a chunk; none for an account without a fresh measurement: worth a try.
-    pub(crate) fn expected(
-        &self,
-        account: u16,
-        direction: Direction,
-        now: Timestamp,
-    ) -> Option<Duration> {
+    pub fn expected(&self, account: u16, direction: Direction, now: Timestamp) -> Option<Duration> {
         let rate = self.by_account.get(&(account, direction))?;
         if rate.measured + OLD < now || rate.per_octet == 0 {
             return None;
@@ -98,7 +98,7 @@ impl Rates {
     }
 
     /// Octets a second of an account, as last measured.
-    pub(crate) fn octets_per_second(&self, account: u16, direction: Direction) -> Option<u64> {
+    pub fn octets_per_second(&self, account: u16, direction: Direction) -> Option<u64> {
         let rate = self.by_account.get(&(account, direction))?;
         MILLISECOND
             .saturating_mul(1_000)

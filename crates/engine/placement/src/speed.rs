@@ -9,14 +9,14 @@ const SECONDS: u64 = 10;
 
 /// Octets stored, by second.
 #[derive(Debug, Default)]
-pub(crate) struct Speed {
+pub struct Speed {
     /// The second, and octets stored within it; at most one entry a second.
     seconds: VecDeque<(u64, u64)>,
 }
 
 impl Speed {
     /// Octets are stored now.
-    pub(crate) fn add(&mut self, now: Timestamp, octets: u64) {
+    pub fn add(&mut self, now: Timestamp, octets: u64) {
         let second = now.as_millis() / 1_000;
         match self.seconds.back_mut() {
             Some((last, sum)) if *last == second => *sum = sum.saturating_add(octets),
@@ -32,7 +32,7 @@ impl Speed {
     }
 
     /// Octets a second, over the time since the first upload that counts.
-    pub(crate) fn of(&self, now: Timestamp) -> u64 {
+    pub fn of(&self, now: Timestamp) -> u64 {
         let second = now.as_millis() / 1_000;
         let recent = self
             .seconds

@@ -48,7 +48,8 @@ impl Scarcity {
 }
 
 /// Whether a later request may meet no fault.
-pub(super) const fn comes_back(fault: &Fault) -> bool {
+#[must_use]
+pub const fn comes_back(fault: &Fault) -> bool {
     matches!(
         fault,
         Fault::Unreachable(_) | Fault::Throttled(..) | Fault::Scarce(..)
