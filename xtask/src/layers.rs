@@ -48,6 +48,7 @@ const ENGINES: &[&str] = &[
     "crates/engine/dnsbl",
     "crates/engine/mailfs",
     "crates/engine/queue",
+    "crates/engine/recovery",
 ];
 const HOSTS: &[&str] = &[
     "crates/host/auth",
@@ -98,6 +99,11 @@ const LAYERS: &[Layer] = &[
         ],
     ),
     inner("crates/engine/queue", &[BASE, SHARED, PROTOCOLS]),
+    // A recovery finds what a volume is opened with.
+    inner(
+        "crates/engine/recovery",
+        &[BASE, SHARED, PROTOCOLS, &["crates/engine/mailfs"]],
+    ),
     inner("crates/engine", &[BASE, SHARED, PROTOCOLS]),
     // A signature covers the header that its readers find.
     outer("crates/host/dkim", &[BASE, SHARED]),

@@ -3,7 +3,6 @@
 //! The design, with words, formats and promises, is `docs/internals/mailfs.md`.
 
 mod breakage;
-pub mod recovery;
 pub mod volume;
 
 pub use vere_files::{content, merge, pages, posix, tree};

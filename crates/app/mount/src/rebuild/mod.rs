@@ -12,9 +12,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use serde_json::Value;
-use vere_mailfs::recovery::{Recovered, account_rows, group_rows};
 use vere_mailfs::volume::{CheckTerms, Salvaged};
 use vere_process::failure::Failure;
+use vere_recovery::{Recovered, account_rows, group_rows};
 use vere_settings::{Volume as Described, VolumeAccount};
 
 use crate::args::RebuildArgs;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use vere_mailfs::recovery::{Recovered, SlotReport, SlotState};
+use vere_recovery::{Recovered, SlotReport, SlotState};
 use vere_settings::Volume as Described;
 
 use super::salvage;

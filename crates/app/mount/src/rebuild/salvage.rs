@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use vere_mailfs::format::Keys;
-use vere_mailfs::recovery::Recovered;
 use vere_mailfs::volume::{Placed, Salvage, Salvaged, lost_writer};
 use vere_ports::files::Caller;
 use vere_process::failure::Failure;
+use vere_recovery::Recovered;
 use vere_settings::Volume as Described;
 
 use super::progress::{bar, show};

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use vere_mailfs::recovery::{Recovered, Recovery};
 use vere_mailfs::volume::{OpenStep, Salvage, SalvageStep, Salvaged};
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 use vere_process::failure::Failure;
+use vere_recovery::{Recovered, Recovery};
 use vere_settings::VolumeAccount;
 
 use crate::accounts::{self, Ask, Asks};

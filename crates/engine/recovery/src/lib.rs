@@ -14,3 +14,6 @@ mod tests;
 pub use facts::{Recovered, RecoveryError, account_rows, group_rows};
 pub use heads::Recovery;
 pub use slots::{SlotReport, SlotState};
+
+use vere_mailfs::volume;
+use vere_mailfs_format::{format, rows};
