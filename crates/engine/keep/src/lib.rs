@@ -1,12 +1,14 @@
-//! What a volume on mail accounts keeps on the local disk, for speed alone: pages ([`page_store`]), chunks ([`chunk_store`])
-//! and hints to the chunks that the volume has ([`local`]). The crate `vere-mailfs` fills and asks the stores;
-//! without a working disk a mount is slower, and nothing is lost.
+//! What a volume on mail accounts keeps on the local disk. The [`journal`] has every change until a commit has the change, in
+//! [`record`]s. Pages ([`page_store`]), chunks ([`chunk_store`]) and hints to the chunks of the volume ([`local`]) are there for
+//! speed alone: a mount without them is slower, and loses nothing. The crate `vere-mailfs` fills and asks the stores.
 
 pub mod chunk_store;
 mod hints;
+pub mod journal;
 pub mod keep_job;
 pub mod local;
 pub mod page_store;
+pub mod record;
 
-use vere_files::pages;
+use vere_files::{content, pages, posix, tree};
 use vere_mailfs_format::{format, rows};

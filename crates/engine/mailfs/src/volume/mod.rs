@@ -22,14 +22,12 @@ mod fingerprint;
 mod follow;
 mod found;
 mod job;
-mod journal;
 mod opening;
 mod packs;
 mod pages;
 mod parked;
 mod reads;
 mod rebase;
-mod record;
 mod register;
 mod replay;
 mod replicas;
@@ -42,7 +40,7 @@ mod strategies;
 mod upkeep;
 mod uploads;
 
-use vere_keep::{chunk_store, keep_job, local, page_store};
+use vere_keep::{chunk_store, journal, keep_job, local, page_store, record};
 use vere_placement::{accounts, rates, scarcity, strategy};
 
 #[cfg(test)]

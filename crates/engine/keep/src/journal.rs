@@ -68,7 +68,7 @@ pub enum JournalError {
 }
 
 /// A journal in a folder.
-pub(crate) struct Journal<S: Storage> {
+pub struct Journal<S: Storage> {
     storage: S,
     key: [u8; 32],
     random: [u8; 16],
@@ -102,7 +102,7 @@ impl<S: Storage> Journal<S> {
     ///
     /// # Errors
     /// [`JournalError`].
-    pub(crate) fn open(
+    pub fn open(
         storage: S,
         key: &[u8; 32],
         random: [u8; 16],
@@ -245,12 +245,12 @@ impl<S: Storage> Journal<S> {
     }
 
     /// The position behind the last record.
-    pub(crate) const fn position(&self) -> u64 {
+    pub const fn position(&self) -> u64 {
         self.position
     }
 
     /// Octets from the oldest record that is kept on.
-    pub(crate) fn octets(&self) -> u64 {
+    pub fn octets(&self) -> u64 {
         let first = self
             .segments
             .first()
@@ -262,7 +262,7 @@ impl<S: Storage> Journal<S> {
     ///
     /// # Errors
     /// The error of the disk. Nothing is written then, or a torn record that a start cuts away.
-    pub(crate) fn append(&mut self, parts: &[Part]) -> io::Result<u64> {
+    pub fn append(&mut self, parts: &[Part]) -> io::Result<u64> {
         if self.in_segment() >= SEGMENT_MAX {
             self.end_segment()?;
             self.begin_segment()?;
@@ -346,7 +346,7 @@ impl<S: Storage> Journal<S> {
     }
 
     /// The file to be synced, if anything was written since the last call.
-    pub(crate) fn take_unsynced(&mut self) -> Option<S::File> {
+    pub fn take_unsynced(&mut self) -> Option<S::File> {
         std::mem::take(&mut self.unsynced)
             .then(|| self.segments.last().map(|segment| segment.file.clone()))
             .flatten()
@@ -356,7 +356,7 @@ impl<S: Storage> Journal<S> {
     ///
     /// # Errors
     /// The error of the disk, final for all records since the last sync.
-    pub(crate) fn sync(&mut self) -> io::Result<()> {
+    pub fn sync(&mut self) -> io::Result<()> {
         if self.unsynced {
             self.write_zeros();
         }
@@ -367,7 +367,7 @@ impl<S: Storage> Journal<S> {
     }
 
     /// Whether a release up to this position drops a segment.
-    pub(crate) fn releases(&self, before: u64) -> bool {
+    pub fn releases(&self, before: u64) -> bool {
         matches!(self.segments.as_slice(), [_, next, ..] if next.first <= before)
     }
 
@@ -375,7 +375,7 @@ impl<S: Storage> Journal<S> {
     ///
     /// # Errors
     /// The error of the disk; the journal stays usable.
-    pub(crate) fn release(&mut self, before: u64) -> io::Result<()> {
+    pub fn release(&mut self, before: u64) -> io::Result<()> {
         while let [oldest, next, ..] = self.segments.as_slice()
             && next.first <= before
         {

@@ -29,7 +29,7 @@ use crate::tree::Change;
 
 /// A part of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
     /// A row of the tree has a new value, or none.
     Row(Change),
     /// The content of a file has changed.
@@ -59,32 +59,32 @@ pub(crate) enum Part {
 
 /// What a commit has of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Begun {
+pub struct Begun {
     /// The commit.
-    pub(crate) commit: MailId,
+    pub commit: MailId,
     /// Its parent.
-    pub(crate) parent: MailId,
+    pub parent: MailId,
     /// Every row change up to here is in the commit.
-    pub(crate) through: u64,
+    pub through: u64,
     /// Files whose content is in the commit as of an earlier position only.
-    pub(crate) exceptions: Vec<(u64, u64)>,
+    pub exceptions: Vec<(u64, u64)>,
 }
 
 /// A commit of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Won {
+pub struct Won {
     /// The commit.
-    pub(crate) commit: MailId,
+    pub commit: MailId,
     /// The generation.
-    pub(crate) generation: u64,
+    pub generation: u64,
     /// UIDVALIDITY of the lead's log.
-    pub(crate) uid_validity: u32,
+    pub uid_validity: u32,
     /// The UID there.
-    pub(crate) uid: u32,
+    pub uid: u32,
 }
 
 /// Writes the parts; the buffer has room for a seal's tag.
-pub(crate) fn encode(parts: &[Part]) -> Vec<u8> {
+pub fn encode(parts: &[Part]) -> Vec<u8> {
     let room: usize = parts.iter().map(room_of).sum();
     let mut out = Vec::with_capacity(room.saturating_add(TAG));
     for part in parts {
@@ -222,7 +222,7 @@ fn write_content(change: &ContentChange, out: &mut Vec<u8>) -> u8 {
 }
 
 /// Reads the parts of a record; `None` if the octets are none.
-pub(crate) fn decode(octets: &Bytes) -> Option<Vec<Part>> {
+pub fn decode(octets: &Bytes) -> Option<Vec<Part>> {
     let mut parts = Vec::new();
     let mut rest = octets.clone();
     while !rest.is_empty() {
