@@ -76,13 +76,11 @@ impl Pending {
             (Self::Octets(to), Reply::Octets(octets)) => to.data(&octets),
             (Self::Done(to), Reply::Done) => to.ok(),
             (Self::Open(to), Reply::Opened { handle, keep_cache }) => {
-                to.opened(number(handle), kept(keep_cache, FopenFlags::empty()))
+                to.opened(number(handle), kept(keep_cache))
             }
-            (Self::OpenFolder(to), Reply::Opened { handle, keep_cache }) => {
-                to.opened(
-                    number(handle),
-                    kept(keep_cache, FopenFlags::FOPEN_CACHE_DIR),
-                );
+            // Cursors belong to their handle. A list kept by the kernel (FOPEN_CACHE_DIR) would end with the cursors of another one.
+            (Self::OpenFolder(to), Reply::Opened { handle, .. }) => {
+                to.opened(number(handle), FopenFlags::empty());
             }
             (Self::Create(to), Reply::Created(facts, handle)) => {
                 to.created(
@@ -116,9 +114,9 @@ const fn number(handle: Handle) -> FileHandle {
     FileHandle(handle.0)
 }
 
-fn kept(keep: bool, more: FopenFlags) -> FopenFlags {
+const fn kept(keep: bool) -> FopenFlags {
     if keep {
-        FopenFlags::FOPEN_KEEP_CACHE | more
+        FopenFlags::FOPEN_KEEP_CACHE
     } else {
         FopenFlags::empty()
     }

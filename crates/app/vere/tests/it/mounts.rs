@@ -226,3 +226,30 @@ fn a_check_names_what_is_wrong_and_garbage_is_found() {
     assert!(fs::read(volume.point().join("kept")).expect("a file") == large);
     volume.umount();
 }
+
+/// A listing goes on behind what another one has left in the kernel.
+#[test]
+fn a_folder_is_listed_whole_beside_a_listing_that_has_begun() {
+    let Some(volume) = Volume::new() else { return };
+    volume.mount();
+    let folder = volume.point().join("folder");
+    fs::create_dir(&folder).expect("a folder");
+    for number in 0..1_000 {
+        fs::write(folder.join(format!("{number:0200}")), "").expect("a file");
+    }
+    let mut begun = fs::read_dir(&folder).expect("a folder");
+    let first: Vec<_> = begun.by_ref().take(300).flatten().collect();
+    assert_eq!(first.len(), 300);
+    let mut names: Vec<_> = fs::read_dir(&folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    assert_eq!(names.len(), 1_000);
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), 1_000);
+    let again = fs::read_dir(&folder).expect("a folder").count();
+    assert_eq!(again, 1_000);
+    assert_eq!(begun.count(), 700);
+    volume.umount();
+}
