@@ -403,6 +403,16 @@ impl Accounts {
         Some(limit.saturating_sub(used).saturating_sub(account.taken))
     }
 
+    /// Whether less than a fifth of an account's room is free, where the account tells.
+    pub(crate) fn is_short(&self, account: u16) -> bool {
+        let limit = self
+            .accounts
+            .get(&account)
+            .and_then(|account| account.quota);
+        let free = self.free(account);
+        matches!((limit, free), (Some((_, limit)), Some(free)) if free < limit / 5)
+    }
+
     /// Room of the data groups: a group has as much as its smallest member.
     pub fn room(&self) -> Statistics {
         let mut room = Statistics::default();

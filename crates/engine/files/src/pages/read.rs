@@ -165,6 +165,12 @@ impl PageTree {
         self.cache.borrow_mut().get(at).is_some()
     }
 
+    /// A page in memory, or on the local disk.
+    #[must_use]
+    pub fn read(&self, at: &Locator) -> Option<Arc<Page>> {
+        self.cache.borrow_mut().get(at)
+    }
+
     /// Whether a page is in memory or on the local disk. The page is not read.
     #[must_use]
     pub fn is_near(&self, at: &Locator) -> bool {

@@ -160,6 +160,7 @@ pub(super) fn assemble<S: Storage>(
         facts: None,
         epochs: Epochs::default(),
         bring: Bring::default(),
+        collected: None,
         speed: Speed::default(),
         sequence: (1, 1),
         block_end: 1,

@@ -135,6 +135,7 @@ impl<S: Storage> Volume<S> {
         if rows.is_empty() && contents.is_empty() {
             return true;
         }
+        self.note_touched(&rows);
         let mut touched: Vec<Inode> = contents.iter().map(ContentChange::inode).collect();
         touched.dedup();
         let keys: Vec<Vec<u8>> = rows.iter().map(|change| change.key.clone()).collect();
@@ -192,7 +193,9 @@ impl<S: Storage> Volume<S> {
 
     /// Rows that the engine itself has changed, without a call.
     pub(super) fn collect_rows(&mut self) {
-        for change in self.files.tree_mut().take_changes() {
+        let changes = self.files.tree_mut().take_changes();
+        self.note_touched(&changes);
+        for change in changes {
             self.commits.quietly(change.key);
         }
     }

@@ -23,6 +23,8 @@ use crate::format::commit::{Checkpoint, RowChange};
 use crate::format::subject::id_word;
 use crate::format::{Kind, Locator, MailCopy, Subject, mail};
 use crate::pages::{DraftError, Lot, Progress};
+use crate::rows::{Key, RowValue, StateRow};
+use crate::tree::Change;
 
 /// The first octet of keys that belong to files.
 const FILES: u8 = 2;
@@ -291,6 +293,14 @@ impl<S: Storage> Volume<S> {
             let _ = tree.pages().put(&at, page);
         }
         tree.covered(Some(root));
+        let row = StateRow {
+            commit: making.covers.commit,
+            uid: making.covers.uid,
+            time_ms: self.now.millis(),
+            superseded_ms: 0,
+            root,
+        };
+        self.put_row(Key::State(covers.get()).encode(), row.encode());
         self.checkpoints.newest = Some(Checkpoint {
             covers,
             covered_uid: making.covers.uid,

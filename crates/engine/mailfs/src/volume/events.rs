@@ -37,6 +37,7 @@ impl<S: Storage> Volume<S> {
             self.facts.as_ref().and_then(|run| run.until()),
             self.follow.due(),
             self.adoption_due(),
+            self.upkeep_wake(),
         ];
         times.into_iter().flatten().min()
     }
@@ -149,6 +150,9 @@ impl<S: Storage> Volume<S> {
             }
             (Some(Working::Upkeep(number)), JobResult(Done::Inspected(opened))) => {
                 self.mail_inspected(number, opened);
+            }
+            (Some(Working::Upkeep(number)), JobResult(Done::Opened(opened))) => {
+                self.frame_opened(number, opened.map(|opened| opened.plain));
             }
             _ => {}
         }

@@ -126,6 +126,11 @@ pub(crate) struct Unpacked {
 }
 
 impl Unpacked {
+    pub(crate) fn octets(&self) -> usize {
+        let lengths = self.pieces.iter().map(Bytes::len);
+        lengths.fold(0, usize::saturating_add)
+    }
+
     /// The octets in a single buffer.
     pub(crate) fn joined(&self) -> Bytes {
         match self.pieces.as_slice() {

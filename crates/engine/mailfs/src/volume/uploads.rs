@@ -37,6 +37,11 @@ impl<S: Storage> Volume<S> {
     fn upload_pack(&mut self, chunks: Vec<Cut>, urgency: Urgency) {
         let unpacked = chunks.iter().map(|cut| self.gather(cut)).collect();
         let number = self.begin_pack(chunks, unpacked, urgency);
+        self.name_pack(number);
+    }
+
+    /// Has the ids of a pack's chunks made. Chunks without ranges of buffers go in any case, whatever the volume has already.
+    pub(super) fn name_pack(&mut self, number: PackNumber) {
         let chunks = self.uploads.packs.get(&number.0);
         let job = NameJob {
             keys: self.seals.keys.clone(),
@@ -45,7 +50,7 @@ impl<S: Storage> Volume<S> {
         self.work(Job(Task::Name(job)), Working::Names(number));
     }
 
-    fn begin_pack(
+    pub(super) fn begin_pack(
         &mut self,
         chunks: Vec<Cut>,
         unpacked: Vec<Unpacked>,
@@ -100,6 +105,7 @@ impl<S: Storage> Volume<S> {
             (upload.names, upload.twins) = (names, twins);
         }
         self.commits.renumber(number, other);
+        self.renumber_moved(number, other);
         self.make_pack(other);
     }
 
@@ -273,6 +279,7 @@ impl<S: Storage> Volume<S> {
         };
         self.locate(number.0, located, (Kind::Data, upload.group, packed.octets));
         self.place_chunks(number, &upload, &packed);
+        self.note_moved(number, &packed.places);
         self.pack_stored(number);
         self.upload_more();
         self.resume_blocked();
@@ -285,11 +292,12 @@ impl<S: Storage> Volume<S> {
             at: place.at,
             sealed_len: place.sealed_len,
         };
-        let named = upload.chunks.iter().zip(&upload.names);
-        for ((cut, name), place) in named.zip(&packed.places) {
+        let chunks = upload.chunks.iter().zip(&upload.unpacked);
+        let named = chunks.zip(&upload.names);
+        for (((cut, chunk), name), place) in named.zip(&packed.places) {
             self.uploads.coming.remove(name);
             self.place(cut, extent(place));
-            self.note_chunk(*name, cut.octets(), extent(place));
+            self.note_chunk(*name, chunk.octets(), extent(place));
         }
         for (place, cut) in &upload.twins {
             if let Some(place) = packed.places.get(*place) {

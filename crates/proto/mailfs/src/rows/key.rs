@@ -66,6 +66,10 @@ pub enum Key<'a> {
     /// A key slot.
     Slot(u8),
     Lease,
+    /// A checkpoint, by the generation that the checkpoint covers.
+    State(u64),
+    /// When upkeep ran last.
+    Upkeep,
     Entry {
         home: Home,
         name: &'a [u8],
@@ -105,6 +109,8 @@ impl<'a> Key<'a> {
             }
             Self::Slot(slot) => volume(7, &[slot]),
             Self::Lease => volume(8, &[]),
+            Self::State(generation) => volume(9, &generation.to_be_bytes()),
+            Self::Upkeep => volume(10, &[]),
             Self::Entry { home, name } => entry_key(home, name),
             Self::Inode(inode) => inode_key(inode).to_vec(),
             Self::Xattr { inode, name } => xattr_key(inode, name),
@@ -159,8 +165,10 @@ fn volume_key(mut reader: Reader<'_>) -> Result<Key<'_>, RowError> {
         },
         7 => Key::Slot(reader.u8("a key slot")?),
         8 => Key::Lease,
+        9 => Key::State(number(&mut reader)?),
+        10 => Key::Upkeep,
         other => {
-            let expected = "a kind of fact about the volume, 1 to 8";
+            let expected = "a kind of fact about the volume, 1 to 10";
             return Err(RowError::new(expected, other.to_string()));
         }
     };
@@ -305,6 +313,18 @@ pub const fn slots_prefix() -> [u8; 2] {
     [VOLUME, 7]
 }
 
+/// The beginning of the keys of all checkpoints.
+#[must_use]
+pub const fn states_prefix() -> [u8; 2] {
+    [VOLUME, 9]
+}
+
+/// The beginning of the keys of all snapshots.
+#[must_use]
+pub const fn snapshots_prefix() -> [u8; 2] {
+    [VOLUME, 5]
+}
+
 /// The beginning of the keys of all writers.
 #[must_use]
 pub const fn writers_prefix() -> [u8; 2] {
@@ -337,7 +357,7 @@ mod tests {
     #[test]
     fn keys_have_these_octets() {
         let inode = inode_of(0x01_0000_0002, 3);
-        let vectors: [(Key<'_>, &[u8]); 12] = [
+        let vectors: [(Key<'_>, &[u8]); 14] = [
             (Key::Settings, &[1, 1]),
             (Key::Account(258), &[1, 2, 1, 2]),
             (Key::Snapshot(b"now"), b"\x01\x05now"),
@@ -349,6 +369,8 @@ mod tests {
                 &[1, 6, 0, 1, 0, 16],
             ),
             (Key::Slot(9), &[1, 7, 9]),
+            (Key::State(258), &[1, 9, 0, 0, 0, 0, 0, 0, 1, 2]),
+            (Key::Upkeep, &[1, 10]),
             (
                 Key::Entry {
                     home: 5,

@@ -14,6 +14,7 @@ mod extents;
 mod inode;
 mod key;
 mod octets;
+mod upkeep;
 mod volume;
 
 pub use extents::{EXTENTS_PER_ROW, Extent, Run, decode_extents, encode_extents};
@@ -24,10 +25,12 @@ pub use inode::{
 pub use key::{
     HOME_BITS, Home, KEY_OCTETS_MAX, Key, NAME_OCTETS_MAX, ROOT_HOME, SLOT_BITS, SLOT_MAX,
     entries_prefix, entry_key, extents_key, extents_prefix, facts_prefix, home_of, inode_key,
-    inode_of, mailboxes_prefix, packs_prefix, slot_of, slots_prefix, tombstones_prefix,
-    tree_prefix, unnamed_key, unnamed_prefix, writers_prefix, xattr_key, xattrs_prefix,
+    inode_of, mailboxes_prefix, packs_prefix, slot_of, slots_prefix, snapshots_prefix,
+    states_prefix, tombstones_prefix, tree_prefix, unnamed_key, unnamed_prefix, writers_prefix,
+    xattr_key, xattrs_prefix,
 };
 pub use octets::RowError;
+pub use upkeep::{StateRow, UpkeepRow};
 pub use volume::{
     AccountRow, GroupRow, LeaseRow, MEMBERS_MAX, PackRow, RowValue, SettingsRow, SlotRow,
     SnapshotRow, TEXT_OCTETS_MAX, TombstoneRow, WriterRow,

@@ -34,6 +34,7 @@ use super::local::Local;
 use super::packs::{ChunkCache, Fates};
 use super::rates::Began;
 use super::step::{Moment, Notice, Step};
+use super::upkeep::LastRun;
 use super::upkeep::state::{Ticket, Upkeep};
 use crate::format::{Locator, MailCopy, MailId, PackNumber};
 use crate::posix::Files;
@@ -126,6 +127,8 @@ pub struct Volume<S: Storage> {
     pub(crate) epochs: Epochs,
     /// A walk over all pages for a command.
     pub(crate) bring: Bring,
+    /// The last collection of this mount.
+    pub(crate) collected: Option<LastRun>,
     pub(crate) speed: Speed,
     /// The next sequence of a mail, and the first that is not reserved.
     pub(crate) sequence: (u64, u64),

@@ -6,34 +6,50 @@
 //! chain has the tombstone and lacks the row, and the tombstone ends after that. Whatever a crash leaves is found by the next
 //! run, since every step follows from rows and listings alone.
 //!
-//! Content that a file had at any time within `keep_versions` stays: its pack was needless for a shorter time.
+//! Content that a file had at any time within `keep_versions` stays: its pack was needless for a shorter time. Commits and pages
+//! of the past need no tombstone: a checkpoint that is over stays over ([`super::history`]). Times are those of the volume
+//! ([`super::clock`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use hashbrown::HashSet;
-
-use super::compare::{Comparison, Pack};
 use super::inspect::{Suspect, Verdict};
-use super::survey::Inventory;
-use crate::format::{Kind, MailCopy, Subject};
-use crate::rows::{Key, RowValue, TombstoneRow};
+use super::listing::{Duplicate, Listing};
+use super::rows::RowChange;
+use super::scan::Weighed;
+use crate::format::{Kind, MailCopy, MailId, Subject};
+use crate::rows::{Key, PackRow, RowValue, TombstoneRow};
 
-/// How long mails stay that nobody needs.
+/// Tombstones that a run writes or ends; further ones are left to the next run.
+pub(super) const TOMBSTONES_MAX: usize = 20_000;
+/// How long content stays in a volume that does not say.
+const KEEP_VERSIONS: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// How long mails stay that nobody needs, and how much a run does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CollectTerms {
-    /// Content that files had within this time stays.
-    pub keep_versions: Duration,
+    /// Content that files had within this time stays; as the volume's settings say if absent.
+    pub keep_versions: Option<Duration>,
     /// The shortest time between a tombstone and the removal.
     pub grace: Duration,
+    /// Octets of content that are moved into new packs.
+    pub move_max: u64,
 }
 
 impl CollectTerms {
-    /// The times of the format's page.
+    /// The times of the format's page, and the bounds of a night.
     pub const DEFAULT: Self = Self {
-        keep_versions: Duration::from_secs(7 * 24 * 3_600),
+        keep_versions: None,
         grace: Duration::from_secs(24 * 3_600),
+        move_max: 256 << 20,
     };
+
+    /// How long a pack stays that had a place in the tree; `settings` are the times of the volume.
+    pub(super) fn pack_wait(&self, settings: Option<(Duration, Duration)>) -> Duration {
+        let (versions, deleted) = settings.unwrap_or((KEEP_VERSIONS, KEEP_VERSIONS));
+        let versions = self.keep_versions.unwrap_or(versions.max(deleted));
+        versions.max(self.grace)
+    }
 }
 
 /// The result of a collection.
@@ -53,6 +69,14 @@ pub struct CollectReport {
     pub removed: usize,
     /// Octets of the removed mails, as their accounts count.
     pub octets: u64,
+    /// Commits and mails of pages among the removed mails.
+    pub history: usize,
+    /// Packs whose live content was moved into new packs.
+    pub packs_moved: usize,
+    /// Octets of this content.
+    pub octets_moved: u64,
+    /// Whether another run has more to do at once.
+    pub has_more: bool,
     /// Mails that claim to be of the volume and are not: left alone.
     pub forged: usize,
     /// Accounts that could not be read or changed, with the reason.
@@ -63,9 +87,11 @@ pub struct CollectReport {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// Rows to be written, in order.
-    pub(super) changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    pub(super) changes: Vec<RowChange>,
     /// Tombstones whose mails are removed when the chain has the changes.
     pub(super) due: BTreeMap<u64, TombstoneRow>,
+    /// Tombstones as this run leaves them; none for an ended one.
+    written: HashMap<u64, Option<TombstoneRow>>,
 }
 
 /// The present of a run.
@@ -73,11 +99,12 @@ pub(super) struct Plan {
 pub(super) struct Present {
     pub(super) now: i64,
     pub(super) generation: u64,
-    pub(super) terms: CollectTerms,
+    pub(super) pack_wait: Duration,
+    pub(super) grace: Duration,
 }
 
 impl Present {
-    fn tombstone(&self, mail: crate::format::MailId, copies: Vec<MailCopy>) -> TombstoneRow {
+    fn tombstone(&self, mail: MailId, copies: Vec<MailCopy>) -> TombstoneRow {
         TombstoneRow {
             mail,
             generation: self.generation,
@@ -90,127 +117,97 @@ impl Present {
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         self.now.saturating_sub(row.time_ms) >= wait
     }
-
-    /// How long a pack that had a place in the tree stays.
-    fn pack_wait(&self) -> Duration {
-        self.terms.keep_versions.max(self.terms.grace)
-    }
 }
 
 /// Mails to be verified before a tombstone may name them: orphans themselves, and of duplicates the mail that stays.
-pub(super) fn suspects(comparison: &Comparison, inventory: &Inventory) -> Vec<Suspect> {
-    let mut copies: BTreeSet<MailCopy> = BTreeSet::new();
-    copies.extend(comparison.orphans.iter().map(|(_, copy)| *copy));
-    copies.extend(new_duplicates(comparison).map(|(_, kept, _)| kept));
-    let suspect = |copy: MailCopy| {
-        let subject = inventory.at(copy)?.subject.as_ref().ok()?;
+pub(super) fn suspects(listing: &Listing) -> Vec<Suspect> {
+    let mut copies: BTreeMap<MailCopy, Subject> = BTreeMap::new();
+    copies.extend(
+        listing
+            .orphans
+            .iter()
+            .map(|(subject, copy)| (*copy, *subject)),
+    );
+    copies.extend(
+        listing
+            .stray_pages
+            .iter()
+            .map(|(subject, copy)| (*copy, *subject)),
+    );
+    copies.extend(listing.duplicates.iter().map(|of| (of.kept, of.subject)));
+    let suspect = |(copy, subject): (MailCopy, Subject)| {
         Some(Suspect {
             copy,
-            uid_validity: inventory.uid_validity(copy.account, copy.mailbox)?,
-            subject: *subject,
+            uid_validity: listing.uid_validity(copy.account, copy.mailbox)?,
+            subject,
         })
     };
     copies.into_iter().filter_map(suspect).collect()
 }
 
-/// Duplicates without a tombstone: the pack, what stays and what goes.
-fn new_duplicates(comparison: &Comparison) -> impl Iterator<Item = (u64, MailCopy, MailCopy)> + '_ {
-    let is_new = |pack: u64, extra: MailCopy| {
-        let row = comparison.tombstones.get(&pack);
-        row.is_none_or(|row| !row.copies.contains(&extra))
-    };
-    let all = comparison.duplicates.iter();
-    all.filter(move |duplicate| is_new(duplicate.pack, duplicate.extra))
-        .map(|duplicate| (duplicate.pack, duplicate.kept, duplicate.extra))
-}
-
-/// Plans a run.
-pub(super) fn plan(
-    comparison: &Comparison,
-    live: &HashSet<u64>,
-    verdicts: &[(Suspect, Verdict)],
-    present: Present,
-    report: &mut CollectReport,
-) -> Plan {
-    let mut plan = Plan::default();
-    let good: BTreeSet<MailCopy> = verdicts
-        .iter()
-        .filter(|(_, verdict)| matches!(verdict, Verdict::Good(_)))
-        .map(|(suspect, _)| suspect.copy)
-        .collect();
-    let is_bad = |(_, verdict): &&(Suspect, Verdict)| matches!(verdict, Verdict::Bad(_));
-    report.forged = verdicts.iter().filter(is_bad).count();
-    for (number, pack) in &comparison.packs {
-        if pack.row.kind == Kind::Data as u8 {
-            let tombstone = comparison.tombstones.get(number);
-            if live.contains(number) {
-                plan.keep(*number, pack, tombstone, report);
-            } else {
-                plan.condemn(*number, pack, tombstone, present, report);
-            }
-        }
-    }
-    plan.add_duplicates(comparison, live, &good, present, report);
-    plan.add_orphans(&comparison.orphans, comparison, &good, present, report);
-    for (number, row) in &comparison.tombstones {
-        let pack = comparison.packs.get(number);
-        // A tombstone of a pack with a row was treated with the pack, unless it names duplicates only.
-        let is_apart = pack.is_none_or(|pack| !names_row(row, pack));
-        if is_apart && !plan.due.contains_key(number) && !plan.has(*number) {
-            if present.is_over(row, present.terms.grace) {
-                plan.due.insert(*number, row.clone());
-            } else {
-                report.waiting = report.waiting.saturating_add(1);
-            }
-        }
-    }
-    plan
+/// The mails that are what their subjects say.
+pub(super) fn good(verdicts: &[(Suspect, Verdict)]) -> BTreeSet<MailCopy> {
+    let is_good = |(_, verdict): &&(Suspect, Verdict)| matches!(verdict, Verdict::Good(_));
+    let good = verdicts.iter().filter(is_good);
+    good.map(|(suspect, _)| suspect.copy).collect()
 }
 
 /// Whether a tombstone is for the pack itself, not for duplicates of its mails.
-fn names_row(row: &TombstoneRow, pack: &Pack) -> bool {
-    row.mail == pack.row.mail && row.copies.iter().any(|copy| pack.row.copies.contains(copy))
+pub(super) fn names_row(row: &TombstoneRow, pack: &PackRow) -> bool {
+    row.mail == pack.mail && row.copies.iter().any(|copy| pack.copies.contains(copy))
 }
 
 impl Plan {
-    fn has(&self, number: u64) -> bool {
-        let key = Key::Tombstone(number).encode();
-        self.changes.iter().any(|(of, _)| *of == key)
+    /// Whether the run has no room for more.
+    pub(super) fn is_full(&self) -> bool {
+        self.changes.len().saturating_add(self.due.len()) >= TOMBSTONES_MAX
+    }
+
+    /// Whether the run gives a pack with this row its tombstone.
+    pub(super) fn names(&self, number: u64, pack: &PackRow) -> bool {
+        let row = self.written.get(&number);
+        row.is_some_and(|row| row.as_ref().is_some_and(|row| names_row(row, pack)))
     }
 
     fn put(&mut self, number: u64, row: &TombstoneRow) {
+        self.written.insert(number, Some(row.clone()));
         let key = Key::Tombstone(number).encode();
         self.changes.push((key, Some(row.encode())));
     }
 
+    /// Whether the run has decided about a tombstone.
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.written.contains_key(&number) || self.due.contains_key(&number)
+    }
+
     /// A pack that files need: a tombstone of earlier ends.
-    fn keep(
+    pub(super) fn keep(
         &mut self,
-        number: u64,
-        pack: &Pack,
+        pack: &Weighed,
         tombstone: Option<&TombstoneRow>,
         report: &mut CollectReport,
     ) {
-        if tombstone.is_some_and(|row| names_row(row, pack)) {
-            self.changes.push((Key::Tombstone(number).encode(), None));
+        if tombstone.is_some_and(|row| names_row(row, &pack.row)) {
+            self.written.insert(pack.number, None);
+            self.changes
+                .push((Key::Tombstone(pack.number).encode(), None));
             report.packs_revived = report.packs_revived.saturating_add(1);
         }
     }
 
     /// A pack that no file needs.
-    fn condemn(
+    pub(super) fn condemn(
         &mut self,
-        number: u64,
-        pack: &Pack,
+        pack: &Weighed,
         tombstone: Option<&TombstoneRow>,
         present: Present,
         report: &mut CollectReport,
     ) {
+        let number = pack.number;
         let row_key = Key::Pack(number).encode();
         let mut copies = pack.row.copies.clone();
-        copies.extend(pack.corrected());
-        match tombstone.filter(|row| names_row(row, pack)) {
-            Some(row) if present.is_over(row, present.pack_wait()) => {
+        match tombstone.filter(|row| names_row(row, &pack.row)) {
+            Some(row) if present.is_over(row, present.pack_wait) => {
                 copies.extend(&row.copies);
                 unify(&mut copies);
                 let row = TombstoneRow {
@@ -233,63 +230,60 @@ impl Plan {
         }
     }
 
-    fn add_duplicates(
+    /// A second mail of a pack that files need.
+    pub(super) fn add_duplicate(
         &mut self,
-        comparison: &Comparison,
-        live: &HashSet<u64>,
-        good: &BTreeSet<MailCopy>,
+        duplicate: &Duplicate,
+        mail: MailId,
+        earlier: Option<&TombstoneRow>,
         present: Present,
         report: &mut CollectReport,
     ) {
-        let mut extras: BTreeMap<u64, Vec<MailCopy>> = BTreeMap::new();
-        for (pack, kept, extra) in new_duplicates(comparison) {
-            if live.contains(&pack) && good.contains(&kept) && !self.has(pack) {
-                extras.entry(pack).or_default().push(extra);
-                report.duplicates = report.duplicates.saturating_add(1);
-            }
-        }
-        for (number, mut copies) in extras {
-            let Some(pack) = comparison.packs.get(&number) else {
-                continue;
-            };
-            let mail = pack.row.mail;
-            let earlier = comparison.tombstones.get(&number);
-            let earlier = earlier.filter(|row| row.mail == mail);
-            copies.extend(earlier.iter().flat_map(|row| &row.copies));
-            unify(&mut copies);
-            self.put(number, &present.tombstone(mail, copies));
-        }
+        let mine = self.written.get(&duplicate.pack).cloned().flatten();
+        let mut copies = vec![duplicate.extra];
+        let earlier = earlier.filter(|row| row.mail == mail);
+        copies.extend(earlier.iter().flat_map(|row| &row.copies));
+        copies.extend(mine.iter().flat_map(|row| &row.copies));
+        unify(&mut copies);
+        self.put(duplicate.pack, &present.tombstone(mail, copies));
+        report.duplicates = report.duplicates.saturating_add(1);
     }
 
-    fn add_orphans(
+    /// A mail of a pack that no row names.
+    pub(super) fn add_orphan(
         &mut self,
-        orphans: &[(Subject, MailCopy)],
-        comparison: &Comparison,
-        good: &BTreeSet<MailCopy>,
+        (subject, copy): (&Subject, MailCopy),
+        earlier: Option<&TombstoneRow>,
         present: Present,
         report: &mut CollectReport,
     ) {
-        let mut found: BTreeMap<u64, TombstoneRow> = BTreeMap::new();
-        for (subject, copy) in orphans.iter().filter(|(_, copy)| good.contains(copy)) {
-            let number = subject.pack.0;
-            let earlier = comparison.tombstones.get(&number);
-            let has_row = comparison.packs.contains_key(&number);
-            // A number with two mails waits until the first of them is gone.
-            if has_row || earlier.is_some_and(|row| row.mail != subject.mail) {
-                continue;
-            }
-            let row = found.entry(number).or_insert_with(|| {
-                let copies = earlier.map_or_else(Vec::new, |row| row.copies.clone());
-                present.tombstone(subject.mail, copies)
-            });
-            if row.mail == subject.mail {
-                row.copies.push(*copy);
-                report.orphans = report.orphans.saturating_add(1);
-            }
+        let number = subject.pack.0;
+        let mine = self.written.get(&number).cloned().flatten();
+        // A number with two mails waits until the first of them is gone.
+        let is_other = |row: &TombstoneRow| row.mail != subject.mail;
+        if earlier.is_some_and(is_other) || mine.as_ref().is_some_and(is_other) {
+            return;
         }
-        for (number, mut row) in found {
-            unify(&mut row.copies);
-            self.put(number, &row);
+        let mut copies = vec![copy];
+        copies.extend(earlier.iter().flat_map(|row| &row.copies));
+        copies.extend(mine.iter().flat_map(|row| &row.copies));
+        unify(&mut copies);
+        self.put(number, &present.tombstone(subject.mail, copies));
+        report.orphans = report.orphans.saturating_add(1);
+    }
+
+    /// A tombstone that is for no pack with a row.
+    pub(super) fn add_apart(
+        &mut self,
+        number: u64,
+        row: TombstoneRow,
+        present: Present,
+        report: &mut CollectReport,
+    ) {
+        if present.is_over(&row, present.grace) {
+            self.due.insert(number, row);
+        } else {
+            report.waiting = report.waiting.saturating_add(1);
         }
     }
 }
@@ -299,20 +293,22 @@ fn unify(copies: &mut Vec<MailCopy>) {
     copies.dedup();
 }
 
-/// Which copies of a tombstone are to be removed, and which may be there and cannot be seen now.
-pub(super) fn removable(
-    row: &TombstoneRow,
-    inventory: &Inventory,
-    is_needed: impl Fn(MailCopy) -> bool,
-) -> (Vec<MailCopy>, Vec<MailCopy>) {
-    let mut remove = Vec::new();
-    let mut unseen = Vec::new();
-    for copy in row.copies.iter().copied().filter(|copy| !is_needed(*copy)) {
-        if !inventory.is_read(copy.account) {
-            unseen.push(copy);
-        } else if inventory.at(copy).is_some_and(|seen| seen.is(row.mail)) {
-            remove.push(copy);
-        }
+/// Whether a row is for content: packs, and commits with content.
+pub(super) const fn has_content(kind: u8) -> bool {
+    kind == Kind::Data as u8 || kind == Kind::Commit as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_stays_for_the_longest_of_all_times() {
+        let terms = CollectTerms::DEFAULT;
+        let days = |days: u64| Duration::from_secs(days * 24 * 3_600);
+        assert_eq!(terms.pack_wait(None), days(7));
+        assert_eq!(terms.pack_wait(Some((days(30), days(7)))), days(30));
+        assert_eq!(terms.pack_wait(Some((days(2), days(7)))), days(7));
+        assert_eq!(terms.pack_wait(Some((days(0), days(0)))), days(1));
     }
-    (remove, unseen)
 }

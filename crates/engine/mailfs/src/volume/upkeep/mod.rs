@@ -7,18 +7,26 @@
 
 mod chain;
 mod check;
+mod clock;
 mod collect;
 mod compare;
 mod finding;
+mod garbage;
+mod history;
 mod inspect;
+mod listing;
+mod moving;
 pub(in crate::volume) mod paths;
 pub(crate) mod rows;
 mod run;
+mod scan;
 pub(crate) mod state;
 pub(in crate::volume) mod survey;
 mod tree;
+mod walk;
 mod write;
 
+pub(crate) use self::clock::LastRun;
 pub use self::collect::{CollectReport, CollectTerms};
 pub use self::finding::{CheckReport, CheckTerms, Finding, MailPlace, Weight};
 pub use self::state::Upkept;

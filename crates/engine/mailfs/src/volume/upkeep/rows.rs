@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use vere_ports::mail_accounts::{Answer, Fault, Request};
+use vere_ports::mail_accounts::{Answer, Fault, Listed, Request, UidRange};
 
-use super::super::accounts::mailbox_name;
-use crate::format::MailCopy;
+use super::super::accounts::{LOG_MAILBOX, mailbox_name};
+use crate::format::{MailCopy, MailId, Subject};
 
 /// UIDs removed by one request.
 const UIDS_MAX: usize = 500;
+/// UIDs that a batch reaches over: the listing before the removal has at most as many rows.
+const REACH: u32 = 2_000;
 /// Requests for removal under way.
 const BATCHES_MAX: usize = 4;
 
@@ -19,6 +21,8 @@ pub(crate) type RowChange = (Vec<u8>, Option<Vec<u8>>);
 #[derive(Debug, Default)]
 pub(crate) struct Writing {
     pub(crate) left: VecDeque<RowChange>,
+    /// Values that rows must have when they are changed: a row that a program has changed meanwhile stays.
+    pub(crate) expected: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Rows that a commit must have before the next ones follow.
     pub(crate) keys: Vec<Vec<u8>>,
     /// Whether a commit for the keys is asked for.
@@ -56,7 +60,7 @@ impl Writing {
     }
 }
 
-/// Mails on their way out.
+/// Mails on their way out. Each batch is listed once more first: no other mail than the expected one goes.
 #[derive(Debug, Default)]
 pub(super) struct Removing {
     batches: Vec<Batch>,
@@ -64,24 +68,57 @@ pub(super) struct Removing {
     asked: usize,
     /// Copies that are not removed, for whatever reason.
     pub(super) kept: BTreeSet<MailCopy>,
-    pub(super) removed: BTreeSet<MailCopy>,
+    /// Mails removed, and their octets.
+    pub(super) removed: usize,
+    pub(super) octets: u64,
+    /// Removed mails of the log and of pages.
+    pub(super) history: usize,
     pub(super) failed: BTreeMap<u16, String>,
 }
 
 #[derive(Debug)]
 struct Batch {
+    account: u16,
+    mailbox: u16,
     uid_validity: u32,
-    copies: Vec<MailCopy>,
+    mails: Vec<(u32, MailId)>,
+    /// The mails that are there, and their octets; none before the listing.
+    there: Option<(Vec<u32>, u64)>,
+    is_asked: bool,
+    is_over: bool,
 }
 
 impl Removing {
-    /// Adds mails of a mailbox.
-    pub(super) fn add(&mut self, uid_validity: u32, copies: &[MailCopy]) {
-        for copies in copies.chunks(UIDS_MAX) {
+    /// Adds mails of a mailbox, by UID.
+    pub(super) fn add(
+        &mut self,
+        (account, mailbox): (u16, u16),
+        uid_validity: u32,
+        mails: impl IntoIterator<Item = (u32, MailId)>,
+    ) {
+        let mut first = 0;
+        let mut new: Vec<Vec<(u32, MailId)>> = Vec::new();
+        for (uid, mail) in mails {
+            match new.last_mut() {
+                Some(last) if last.len() < UIDS_MAX && uid.saturating_sub(first) < REACH => {
+                    last.push((uid, mail));
+                }
+                _ => {
+                    first = uid;
+                    new.push(vec![(uid, mail)]);
+                }
+            }
+        }
+        for mails in new {
             self.waiting.push_back(self.batches.len());
             self.batches.push(Batch {
+                account,
+                mailbox,
                 uid_validity,
-                copies: copies.to_vec(),
+                mails,
+                there: None,
+                is_asked: false,
+                is_over: false,
             });
         }
     }
@@ -90,41 +127,101 @@ impl Removing {
         if self.asked >= BATCHES_MAX {
             return None;
         }
-        let number = self.waiting.pop_front()?;
-        let batch = self.batches.get(number)?;
-        let first = batch.copies.first()?;
-        self.asked = self.asked.saturating_add(1);
-        let request = Request::Remove {
-            mailbox: mailbox_name(first.mailbox),
-            uid_validity: batch.uid_validity,
-            uids: batch.copies.iter().map(|copy| copy.uid).collect(),
+        // The log loses its oldest mails first, so that the others stay connected whatever happens.
+        let is_asked = |batch: &Batch| batch.is_asked && batch.mailbox == LOG_MAILBOX;
+        let log_is_asked = self.batches.iter().any(is_asked);
+        let batches = &self.batches;
+        let may_go = |number: &usize| {
+            let batch = batches.get(*number);
+            batch.is_some_and(|batch| batch.mailbox != LOG_MAILBOX || !log_is_asked)
         };
-        Some((number, first.account, request))
+        let place = self.waiting.iter().position(may_go)?;
+        let number = self.waiting.remove(place)?;
+        let batch = self.batches.get_mut(number)?;
+        batch.is_asked = true;
+        self.asked = self.asked.saturating_add(1);
+        let mailbox = mailbox_name(batch.mailbox);
+        let request = match &batch.there {
+            None => Request::List {
+                mailbox,
+                range: UidRange {
+                    first: batch.mails.first()?.0,
+                    last: Some(batch.mails.last()?.0),
+                },
+            },
+            Some((uids, _)) => Request::Remove {
+                mailbox,
+                uid_validity: batch.uid_validity,
+                uids: uids.clone(),
+            },
+        };
+        Some((number, batch.account, request))
     }
 
     pub(super) fn answered(&mut self, number: usize, answer: Result<Answer, Fault>) {
         self.asked = self.asked.saturating_sub(1);
-        let Some(batch) = self.batches.get(number) else {
+        let Some(batch) = self.batches.get_mut(number) else {
             return;
         };
-        match answer {
-            Ok(Answer::Removed) => self.removed.extend(&batch.copies),
-            other => {
-                let reason = match other {
-                    Err(fault) => fault.to_string(),
-                    Ok(_) => "the answer is to another request".to_owned(),
-                };
-                self.kept.extend(&batch.copies);
-                if let Some(copy) = batch.copies.first() {
-                    self.failed.insert(copy.account, reason);
+        batch.is_asked = false;
+        let failure = match answer {
+            Ok(Answer::Listed {
+                uid_validity,
+                mails,
+                ..
+            }) if batch.there.is_none() => match batch.listed(uid_validity, &mails) {
+                Ok(true) => {
+                    self.waiting.push_front(number);
+                    return;
                 }
+                Ok(false) => {
+                    batch.is_over = true;
+                    return;
+                }
+                Err(reason) => reason,
+            },
+            Ok(Answer::Removed) => {
+                batch.is_over = true;
+                let (uids, octets) = batch.there.clone().unwrap_or_default();
+                self.removed = self.removed.saturating_add(uids.len());
+                self.octets = self.octets.saturating_add(octets);
+                if batch.mailbox <= super::super::accounts::PAGES_MAILBOX {
+                    self.history = self.history.saturating_add(uids.len());
+                }
+                return;
             }
+            Ok(_) => "the answer is to another request".to_owned(),
+            Err(fault) => fault.to_string(),
+        };
+        self.failed(number, failure);
+    }
+
+    fn failed(&mut self, number: usize, reason: String) {
+        let Some(batch) = self.batches.get_mut(number) else {
+            return;
+        };
+        batch.is_over = true;
+        let (account, mailbox) = (batch.account, batch.mailbox);
+        let copies = batch.mails.iter().map(|(uid, _)| MailCopy {
+            account,
+            mailbox,
+            uid: *uid,
+        });
+        self.kept.extend(copies);
+        self.failed.insert(account, reason);
+        if mailbox == LOG_MAILBOX {
+            // Younger commits stay with the older ones.
+            let batches = &self.batches;
+            let is_log = |number: &usize| {
+                let batch = batches.get(*number);
+                batch.is_some_and(|batch| batch.mailbox == LOG_MAILBOX && batch.account == account)
+            };
+            self.waiting.retain(|number| !is_log(number));
         }
     }
 
     pub(super) fn done(&self) -> usize {
-        let left = self.asked.saturating_add(self.waiting.len());
-        self.all().saturating_sub(left)
+        self.batches.iter().filter(|batch| batch.is_over).count()
     }
 
     pub(super) fn all(&self) -> usize {
@@ -133,5 +230,29 @@ impl Removing {
 
     pub(super) fn is_over(&self) -> bool {
         self.waiting.is_empty() && self.asked == 0
+    }
+}
+
+impl Batch {
+    /// Notes which mails are there. Returns whether any is.
+    fn listed(&mut self, uid_validity: u32, mails: &[Listed]) -> Result<bool, String> {
+        if uid_validity != self.uid_validity && uid_validity != 0 {
+            let expected = self.uid_validity;
+            return Err(format!(
+                "UIDVALIDITY of {}: expected {expected}; found {uid_validity}",
+                mailbox_name(self.mailbox)
+            ));
+        }
+        let is_there = |mail: &&Listed| {
+            let expected = self.mails.iter().find(|(uid, _)| *uid == mail.uid);
+            let subject = Subject::parse(&mail.subject);
+            matches!((expected, subject), (Some((_, id)), Ok(subject)) if subject.mail == *id)
+        };
+        let there: Vec<&Listed> = mails.iter().filter(is_there).collect();
+        let octets = there.iter().map(|mail| u64::from(mail.size)).sum();
+        let uids: Vec<u32> = there.iter().map(|mail| mail.uid).collect();
+        let any = !uids.is_empty();
+        self.there = Some((uids, octets));
+        Ok(any)
     }
 }

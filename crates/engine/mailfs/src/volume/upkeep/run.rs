@@ -1,21 +1,24 @@
 //! The stages of a run.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 
+use bytes::Bytes;
 use vere_ports::files::Errno;
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Urgency};
 use vere_ports::storage::Storage;
+use vere_units::Timestamp;
 
 use super::super::job::{InspectJob, Inspected, Job, Task};
 use super::super::state::pages::Bring;
 use super::super::state::{Asked, Volume, Working};
 use super::super::step::Moment;
-use super::collect::{self, CollectReport, CollectTerms};
+use super::collect::{CollectReport, CollectTerms};
 use super::compare::{Comparison, Mount, compare};
 use super::finding::{CheckReport, CheckTerms};
 use super::inspect::Inspection;
+use super::moving::Moved;
 use super::rows::{RowChange, Writing};
-use super::state::{Stage, Then, Ticket, Upkeep, Upkept, What};
+use super::state::{Garbage, Stage, Then, Ticket, Upkeep, Upkept, What};
 use super::survey::{Inventory, Survey};
 use super::{chain, check, tree};
 use crate::format::FormatError;
@@ -50,7 +53,9 @@ impl<S: Storage> Volume<S> {
             head: self.chain.head(),
             inventory: Inventory::default(),
             comparison: Comparison::default(),
-            due: BTreeMap::new(),
+            garbage: Garbage::default(),
+            touched: HashSet::new(),
+            is_hungry: false,
             failed: None,
             bring: Bring::default(),
         }
@@ -61,9 +66,7 @@ impl<S: Storage> Volume<S> {
         if self.upkeep.is_some() {
             return false;
         }
-        let accounts = self.terms.accounts.iter().map(|terms| terms.account);
-        let survey = Survey::new(accounts, self.seals.volume.tag());
-        self.upkeep = Some(Box::new(self.new_run(what, Stage::Survey(survey))));
+        self.upkeep = Some(Box::new(self.new_run(what, Stage::Begin)));
         self.tend();
         true
     }
@@ -73,6 +76,16 @@ impl<S: Storage> Volume<S> {
     pub fn upkeep_progress(&self) -> Option<(&'static str, usize, usize)> {
         let upkeep = self.upkeep.as_ref()?;
         Some(match &upkeep.stage {
+            Stage::Begin => ("listing", 0, 0),
+            Stage::Walk(walk) => {
+                let (done, all) = walk.progress();
+                ("pages", done, all)
+            }
+            Stage::Scan(scan) => ("weighing", scan.rows(), 0),
+            Stage::Move(moving) => {
+                let (done, all) = moving.progress();
+                ("moving", done, all)
+            }
             Stage::Survey(survey) => {
                 let (done, left) = survey.progress();
                 ("listing", done, done.saturating_add(left))
@@ -110,28 +123,42 @@ impl<S: Storage> Volume<S> {
         if let Err(fault) = &answer {
             self.account_failed(account, fault);
         }
-        let Some(upkeep) = self.upkeep.as_mut() else {
+        let Some(mut upkeep) = self.upkeep.take() else {
             return;
         };
         match (&mut upkeep.stage, ticket) {
             (Stage::Survey(survey), Ticket::Look(look)) => survey.answered(account, look, answer),
             (Stage::Inspect(inspection), Ticket::Mail(number)) => {
-                let subject = inspection.get(number).map(|suspect| suspect.subject);
-                let body = inspection.answered(number, answer);
-                if let (Some(body), Some(subject), Some(encoding)) =
-                    (body, subject, self.accounts.encoding(account))
-                {
-                    let job = InspectJob {
-                        seals: self.seals.clone(),
-                        encoding,
-                        subject,
-                        body,
-                    };
-                    self.work(Job(Task::Inspect(job)), Working::Upkeep(number));
-                }
+                self.mail_answered(inspection, (number, account), answer);
             }
             (Stage::Remove(removing), Ticket::Batch(number)) => removing.answered(number, answer),
+            (Stage::Walk(walk), Ticket::Page) => self.walk_answered(walk, answer),
+            (Stage::Move(moving), Ticket::Frame(number, account)) => {
+                self.frame_answered(moving, (number, account), answer);
+            }
             _ => {}
+        }
+        self.upkeep = Some(upkeep);
+    }
+
+    fn mail_answered(
+        &mut self,
+        inspection: &mut Inspection,
+        (number, account): (usize, u16),
+        answer: Result<Answer, Fault>,
+    ) {
+        let subject = inspection.get(number).map(|suspect| suspect.subject);
+        let body = inspection.answered(number, answer);
+        if let (Some(body), Some(subject), Some(encoding)) =
+            (body, subject, self.accounts.encoding(account))
+        {
+            let job = InspectJob {
+                seals: self.seals.clone(),
+                encoding,
+                subject,
+                body,
+            };
+            self.work(Job(Task::Inspect(job)), Working::Upkeep(number));
         }
     }
 
@@ -144,12 +171,33 @@ impl<S: Storage> Volume<S> {
         }
     }
 
+    /// A frame of a run is opened.
+    pub(crate) fn frame_opened(&mut self, number: usize, opened: Result<Bytes, FormatError>) {
+        if let Some(mut upkeep) = self.upkeep.take() {
+            if let Stage::Move(moving) = &mut upkeep.stage {
+                self.moved_frame_opened(moving, number, opened);
+            }
+            self.upkeep = Some(upkeep);
+        }
+    }
+
+    /// When a run wants to go on without any answer.
+    pub(crate) fn upkeep_wake(&self) -> Option<Timestamp> {
+        let upkeep = self.upkeep.as_ref()?;
+        match &upkeep.stage {
+            _ if upkeep.is_hungry => Some(self.now.steady),
+            Stage::Move(moving) => Some(moving.until()),
+            _ => None,
+        }
+    }
+
     /// Has a run go on as far as possible.
     pub(crate) fn tend(&mut self) {
         self.tend_facts();
         let Some(mut upkeep) = self.upkeep.take() else {
             return;
         };
+        upkeep.is_hungry = false;
         loop {
             match self.advance(&mut upkeep) {
                 Ok(true) => {}
@@ -174,10 +222,14 @@ impl<S: Storage> Volume<S> {
             return Ok(false);
         }
         match &mut upkeep.stage {
+            Stage::Begin => self.begin_stages(upkeep)?,
             Stage::Survey(survey) => {
                 while let Some((account, look)) = survey.next() {
                     let asked = Asked::Upkeep(Ticket::Look(look));
                     self.ask(AccountId(account), Urgency::Idle, look.request(), asked);
+                }
+                if matches!(upkeep.what, What::Collect(..)) {
+                    return self.list_on(upkeep);
                 }
                 if !survey.is_over() {
                     return Ok(false);
@@ -199,7 +251,7 @@ impl<S: Storage> Volume<S> {
                 let then = *then;
                 match self.write_on(writing) {
                     Ok(false) => return Ok(false),
-                    Ok(true) => self.after_rows(upkeep, then),
+                    Ok(true) => self.after_rows(upkeep, then)?,
                     Err(reason) => {
                         upkeep.failed = Some(reason);
                         upkeep.stage = Stage::Over;
@@ -223,9 +275,50 @@ impl<S: Storage> Volume<S> {
                 }
                 self.end_removal(upkeep);
             }
+            Stage::Walk(_) | Stage::Scan(_) | Stage::Move(_) => return self.advance_pass(upkeep),
             Stage::Over => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Carries on a stage that goes through pages or rows in slices.
+    fn advance_pass(&mut self, upkeep: &mut Upkeep) -> Result<bool, Errno> {
+        match &mut upkeep.stage {
+            Stage::Walk(walk) => {
+                walk.is_hungry = false;
+                match self.walk_on(walk) {
+                    Ok(true) => Self::end_walk(upkeep),
+                    Ok(false) => {
+                        upkeep.is_hungry = walk.is_hungry;
+                        return Ok(false);
+                    }
+                    Err(reason) => {
+                        upkeep.failed = Some(reason);
+                        upkeep.stage = Stage::Over;
+                    }
+                }
+            }
+            Stage::Scan(_) => return self.scan_on(upkeep),
+            Stage::Move(moving) => match self.move_on(moving)? {
+                Moved::Waits => return Ok(false),
+                Moved::More => {
+                    upkeep.is_hungry = true;
+                    return Ok(false);
+                }
+                Moved::Rows(writing) => Self::end_moves(upkeep, writing),
+            },
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn begin_stages(&mut self, upkeep: &mut Upkeep) -> Result<(), Errno> {
+        if matches!(upkeep.what, What::Collect(..)) {
+            return self.prepare_collection(upkeep);
+        }
+        let accounts = self.terms.accounts.iter().map(|terms| terms.account);
+        upkeep.stage = Stage::Survey(Survey::new(accounts, self.seals.volume.tag()));
+        Ok(())
     }
 
     fn end_survey(&mut self, upkeep: &mut Upkeep) -> Result<(), Errno> {
@@ -259,15 +352,7 @@ impl<S: Storage> Volume<S> {
                 upkeep.comparison.report(report);
                 check::suspects(terms, &upkeep.comparison, &upkeep.inventory)
             }
-            What::Collect(_, report) => {
-                for (account, holding) in &upkeep.inventory.accounts {
-                    if let Some(fault) = &holding.fault {
-                        report.failed.insert(*account, fault.clone());
-                    }
-                }
-                collect::suspects(&upkeep.comparison, &upkeep.inventory)
-            }
-            What::Rows => Vec::new(),
+            What::Collect(..) | What::Rows => Vec::new(),
         };
         upkeep.stage = Stage::Inspect(Inspection::new(suspects));
         Ok(())
@@ -281,16 +366,21 @@ impl<S: Storage> Volume<S> {
         let verdicts = inspection.finish();
         match &upkeep.what {
             What::Check(..) => self.end_check(upkeep, &verdicts),
-            What::Collect(..) => self.plan_collection(upkeep, &verdicts),
+            What::Collect(..) => {
+                Self::begin_walk(upkeep, &verdicts);
+                Ok(())
+            }
             What::Rows => Ok(()),
         }
     }
 
-    fn after_rows(&mut self, upkeep: &mut Upkeep, then: Then) {
-        upkeep.stage = match then {
-            Then::Copy => Stage::Copy,
-            Then::Remove => Stage::Remove(self.begin_removal(upkeep)),
-            Then::End => Stage::Over,
-        };
+    fn after_rows(&mut self, upkeep: &mut Upkeep, then: Then) -> Result<(), Errno> {
+        match then {
+            Then::Copy => upkeep.stage = Stage::Copy,
+            Then::Remove => upkeep.stage = Stage::Remove(self.begin_removal(upkeep)?),
+            Then::Move => self.begin_moves(upkeep),
+            Then::End => upkeep.stage = Stage::Over,
+        }
+        Ok(())
     }
 }

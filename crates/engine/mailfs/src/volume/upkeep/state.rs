@@ -1,16 +1,21 @@
 //! A run of upkeep.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use super::super::state::pages::Bring;
-use super::collect::{CollectReport, CollectTerms};
+use super::collect::{CollectReport, CollectTerms, Plan, Present};
 use super::compare::Comparison;
 use super::finding::{CheckReport, CheckTerms};
+use super::history::History;
 use super::inspect::Inspection;
+use super::listing::{Doomed, Listing};
+use super::moving::Moving;
 use super::rows::{Removing, Writing};
+use super::scan::{Scan, Weighed};
 use super::survey::{Inventory, Look, Survey};
-use crate::format::MailId;
-use crate::rows::TombstoneRow;
+use super::walk::Walk;
+use crate::format::{Locator, MailCopy, MailId};
+use crate::rows::{TombstoneRow, UpkeepRow};
 
 /// What an answer to a run is about.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +23,10 @@ pub(crate) enum Ticket {
     Look(Look),
     Mail(usize),
     Batch(usize),
+    /// The page that a walk reads.
+    Page,
+    /// A frame that is moved, and the account that is asked.
+    Frame(usize, u16),
 }
 
 /// The end of a run.
@@ -42,8 +51,12 @@ pub(crate) struct Upkeep {
     pub(super) head: (MailId, u64),
     pub(super) inventory: Inventory,
     pub(super) comparison: Comparison,
-    /// Tombstones whose mails this run removes.
-    pub(super) due: BTreeMap<u64, TombstoneRow>,
+    /// What a collection has found and decided.
+    pub(super) garbage: Garbage,
+    /// Packs that rows have named since the run began: none of these goes.
+    pub(super) touched: HashSet<u64>,
+    /// Whether another slice of work follows without any answer.
+    pub(super) is_hungry: bool,
     pub(super) failed: Option<String>,
     pub(super) bring: Bring,
 }
@@ -58,11 +71,15 @@ pub(super) enum What {
 
 #[derive(Debug)]
 pub(super) enum Stage {
+    Begin,
     Survey(Survey),
     Inspect(Inspection),
+    Walk(Box<Walk>),
+    Scan(Box<Scan>),
     Write(Writing, Then),
     Copy,
     Remove(Removing),
+    Move(Box<Moving>),
     Over,
 }
 
@@ -71,5 +88,31 @@ pub(super) enum Stage {
 pub(super) enum Then {
     Copy,
     Remove,
+    Move,
     End,
+}
+
+/// What a collection has found and decided.
+#[derive(Debug, Default)]
+pub(super) struct Garbage {
+    pub(super) present: Option<Present>,
+    pub(super) listing: Listing,
+    pub(super) history: History,
+    pub(super) snapshots: Vec<Locator>,
+    /// Mails of pages that kept checkpoints reach; none if a page could not be read.
+    pub(super) reached: Option<HashSet<MailId>>,
+    /// Packs that snapshots need.
+    pub(super) packs: BTreeSet<u64>,
+    pub(super) good: BTreeSet<MailCopy>,
+    /// Packs weighed and not yet decided about.
+    pub(super) weighed: VecDeque<Weighed>,
+    pub(super) plan: Plan,
+    /// Mails that go without a tombstone.
+    pub(super) doomed: Vec<Doomed>,
+    /// Packs whose content moves.
+    pub(super) thin: HashSet<u64>,
+    pub(super) thin_octets: u64,
+    pub(super) row: UpkeepRow,
+    /// Tombstones whose mails this run removes.
+    pub(super) due: BTreeMap<u64, TombstoneRow>,
 }

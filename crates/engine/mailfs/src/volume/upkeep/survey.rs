@@ -194,6 +194,8 @@ pub(crate) struct Survey {
     asked: usize,
     looks: usize,
     found: Inventory,
+    /// The last UID of interest in an account's log.
+    log_last: Option<(u16, u32)>,
 }
 
 impl Survey {
@@ -205,12 +207,35 @@ impl Survey {
             asked: 0,
             looks: 0,
             found: Inventory::default(),
+            log_last: None,
         };
         for account in accounts {
             survey.found.accounts.insert(account, Holding::default());
             survey.waiting.push_back((account, Look::Mailboxes));
         }
         survey
+    }
+
+    /// The log of an account is of interest up to this UID only.
+    pub(crate) const fn ends_log(mut self, account: u16, last: u32) -> Self {
+        self.log_last = Some((account, last));
+        self
+    }
+
+    /// Hands over the mails that were listed since the last call; the survey forgets them.
+    pub(crate) fn drain(&mut self, see: &mut dyn FnMut(MailCopy, Seen)) {
+        for (account, holding) in &mut self.found.accounts {
+            for (mailbox, shelf) in &mut holding.mailboxes {
+                for (uid, seen) in std::mem::take(&mut shelf.mails) {
+                    let copy = MailCopy {
+                        account: *account,
+                        mailbox: *mailbox,
+                        uid,
+                    };
+                    see(copy, seen);
+                }
+            }
+        }
     }
 
     /// The next look, if any.
@@ -296,6 +321,12 @@ impl Survey {
             shelf.mails.insert(mail.uid, seen);
         }
         match last {
+            // Nothing behind is of interest.
+            Some(last)
+                if mailbox == LOG_MAILBOX
+                    && self
+                        .log_last
+                        .is_some_and(|(of, end)| of == account && last >= end) => {}
             Some(last) if uid_next == 0 => {
                 let first = last.saturating_add(1);
                 let look = Look::Slice {

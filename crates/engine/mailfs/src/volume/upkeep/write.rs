@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashSet;
 use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
 
 use super::super::state::Volume;
-use super::collect::{self, Present};
-use super::inspect::{Suspect, Verdict};
-use super::paths::visit_extents;
+use super::listing::by_mailbox;
 use super::rows::{Removing, Writing};
+use super::scan::packs_of;
 use super::state::{Stage, Then, Upkeep, What};
-use crate::format::MailCopy;
-use crate::rows::{Key, PackRow, RowValue, TombstoneRow};
+use crate::format::{MailCopy, PackNumber, Place};
+use crate::rows::{Key, RowValue, TombstoneRow};
+use crate::tree::Change;
 
 /// Rows of a run in a commit. A commit has room for all rows that programs may have waiting, and for these.
 const ROWS_MAX: usize = 2_000;
@@ -53,89 +52,82 @@ impl<S: Storage> Volume<S> {
                 };
                 let own = value.as_ref().map_or(0, Vec::len);
                 octets = octets.saturating_add(key.len()).saturating_add(own);
-                self.change_row(key.clone(), value);
-                writing.keys.push(key);
+                if self.may_write(writing, &key) {
+                    self.change_row(key.clone(), value);
+                    writing.keys.push(key);
+                }
             }
         }
     }
 
-    /// Decides what goes, from what was found.
-    pub(super) fn plan_collection(
-        &mut self,
-        upkeep: &mut Upkeep,
-        verdicts: &[(Suspect, Verdict)],
-    ) -> Result<(), Errno> {
-        let What::Collect(terms, report) = &mut upkeep.what else {
-            return Ok(());
+    /// Whether a row is as the run has read it. A program that has changed the row meanwhile wins.
+    fn may_write(&self, writing: &mut Writing, key: &[u8]) -> bool {
+        let Some(expected) = writing.expected.remove(key) else {
+            return true;
         };
-        let mut live: HashSet<u64> = HashSet::new();
-        visit_extents(self.files.tree(), |_, _, _, extent| {
-            live.insert(extent.pack.0);
-        })?;
-        live.extend(self.packs_in_use());
-        let under_way = upkeep.comparison.packs.keys();
-        live.extend(under_way.filter(|pack| self.uploads.has(**pack)));
-        let present = Present {
-            now: self.now.millis(),
-            generation: self.chain.end().1.saturating_add(1),
-            terms: *terms,
+        let is_changed = match Key::decode(key) {
+            Ok(Key::Extents { inode, .. }) => self.is_changed(inode),
+            _ => false,
         };
-        let plan = collect::plan(&upkeep.comparison, &live, verdicts, present, report);
-        let mut writing = Writing::new(plan.changes);
-        // Rows of an earlier run may be in the journal only.
-        for number in plan.due.keys() {
-            writing.keys.push(Key::Tombstone(*number).encode());
-            writing.keys.push(Key::Pack(*number).encode());
+        let now = self.files.tree().get(key);
+        !is_changed && now.is_ok_and(|now| now.as_deref() == Some(expected.as_slice()))
+    }
+
+    /// Rows have changed while a run is under way: the packs that they name are needed.
+    pub(in super::super) fn note_touched(&mut self, changes: &[Change]) {
+        if let Some(upkeep) = &mut self.upkeep {
+            for change in changes {
+                let value = change.value.as_deref().unwrap_or_default();
+                let packs = packs_of(&change.key, value);
+                upkeep.touched.extend(packs.iter().map(|pack| pack.0));
+            }
         }
-        upkeep.due = plan.due;
-        upkeep.stage = Stage::Write(writing, Then::Remove);
-        Ok(())
+    }
+
+    /// A pack is stored; perhaps with moved content.
+    pub(in super::super) fn note_moved(&mut self, number: PackNumber, places: &[Place]) {
+        if let Some(upkeep) = &mut self.upkeep
+            && let Stage::Move(moving) = &mut upkeep.stage
+        {
+            moving.stored(number, places);
+        }
+    }
+
+    /// A pack is sent under another number.
+    pub(in super::super) fn renumber_moved(&mut self, before: PackNumber, after: PackNumber) {
+        if let Some(upkeep) = &mut self.upkeep
+            && let Stage::Move(moving) = &mut upkeep.stage
+        {
+            moving.renumber(before, after);
+        }
     }
 
     /// The chain has the tombstones: their mails may go.
-    pub(super) fn begin_removal(&mut self, upkeep: &mut Upkeep) -> Removing {
-        let needed = self.needed_copies(upkeep);
-        let mut by_mailbox: BTreeMap<(u16, u16), Vec<MailCopy>> = BTreeMap::new();
+    pub(super) fn begin_removal(&mut self, upkeep: &mut Upkeep) -> Result<Removing, Errno> {
         let mut removing = Removing::default();
-        upkeep
-            .due
-            .retain(|number, row| self.has_tombstone(*number, row));
-        for row in upkeep.due.values() {
-            let is_needed = |copy: MailCopy| needed.contains(&copy);
-            let (remove, unseen) = collect::removable(row, &upkeep.inventory, is_needed);
-            removing.kept.extend(unseen);
-            for copy in remove {
-                let copies = by_mailbox.entry((copy.account, copy.mailbox));
-                copies.or_default().push(copy);
+        let mut doomed = std::mem::take(&mut upkeep.garbage.doomed);
+        let mut due = BTreeMap::new();
+        for (number, row) in &upkeep.garbage.due {
+            let tombstone = self.tombstone_row(*number)?;
+            if tombstone.is_none_or(|found| found.mail != row.mail) {
+                continue;
             }
+            let named = self.pack_row(*number)?;
+            let is_needed = |copy: &MailCopy| {
+                let row = named.as_ref();
+                row.is_some_and(|row| row.copies.contains(copy))
+            };
+            let copies = row.copies.iter().filter(|copy| !is_needed(copy));
+            doomed.extend(copies.map(|copy| (*copy, row.mail)));
+            due.insert(*number, row.clone());
         }
-        for ((account, mailbox), copies) in by_mailbox {
-            if let Some(uid_validity) = upkeep.inventory.uid_validity(account, mailbox) {
-                removing.add(uid_validity, &copies);
-            }
+        upkeep.garbage.due = due;
+        for ((account, mailbox), mails) in by_mailbox(doomed) {
+            let listed = upkeep.garbage.listing.uid_validity(account, mailbox);
+            let numbers = listed.or_else(|| self.accounts.uid_validity(account, mailbox));
+            removing.add((account, mailbox), numbers.unwrap_or(0), mails);
         }
-        removing
-    }
-
-    /// Every place that a row names, or would name after a repair.
-    fn needed_copies(&self, upkeep: &Upkeep) -> HashSet<MailCopy> {
-        let mut needed = HashSet::new();
-        for (number, pack) in &upkeep.comparison.packs {
-            let row = self.files.tree().get(&Key::Pack(*number).encode());
-            if let Ok(Some(row)) = row {
-                let now = PackRow::decode(&row).map_or_else(|_| Vec::new(), |row| row.copies);
-                needed.extend(now);
-                needed.extend(pack.corrected());
-            }
-        }
-        needed
-    }
-
-    fn has_tombstone(&self, number: u64, expected: &TombstoneRow) -> bool {
-        let row = self.files.tree().get(&Key::Tombstone(number).encode());
-        let row = row.ok().flatten();
-        let row = row.as_deref().map(TombstoneRow::decode);
-        row.is_some_and(|row| row.is_ok_and(|row| row.mail == expected.mail))
+        Ok(removing)
     }
 
     /// Mails are removed: their tombstones end, or keep what is left.
@@ -144,15 +136,12 @@ impl<S: Storage> Volume<S> {
         let (Stage::Remove(removing), What::Collect(_, report)) = (stage, &mut upkeep.what) else {
             return;
         };
-        report.removed = removing.removed.len();
-        let sizes = removing
-            .removed
-            .iter()
-            .filter_map(|copy| upkeep.inventory.at(*copy));
-        report.octets = sizes.map(|seen| u64::from(seen.size)).sum();
+        report.removed = removing.removed;
+        report.octets = removing.octets;
+        report.history = removing.history;
         report.failed.extend(removing.failed);
         let mut changes = Vec::new();
-        for (number, row) in &upkeep.due {
+        for (number, row) in &upkeep.garbage.due {
             let left = row
                 .copies
                 .iter()
@@ -169,6 +158,6 @@ impl<S: Storage> Volume<S> {
                 changes.push((key, Some(row.encode())));
             }
         }
-        upkeep.stage = Stage::Write(Writing::new(changes), Then::End);
+        upkeep.stage = Stage::Write(Writing::new(changes), Then::Move);
     }
 }
