@@ -47,6 +47,11 @@ impl MemoryAccount {
         self.mailboxes.get_mut(name)
     }
 
+    /// Puts a mailbox there, such as one of another program that takes room.
+    pub fn add_mailbox(&mut self, name: &str, mailbox: MemoryMailbox) {
+        self.mailboxes.insert(name.to_owned(), mailbox);
+    }
+
     /// Names of mailboxes.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.mailboxes.keys().map(String::as_str)

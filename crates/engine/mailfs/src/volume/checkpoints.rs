@@ -12,7 +12,7 @@ use vere_ports::storage::Storage;
 
 use super::accounts::{PAGES_MAILBOX, mailbox_name};
 use super::packs::Located;
-use super::record::Won;
+use super::record::{Part, Won};
 use super::scarcity::comes_back;
 use super::state::checkpoints::{Making, own_row};
 use super::state::commits::Flight;
@@ -64,7 +64,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Begins a checkpoint of the chain's rows, if any have changed.
-    fn begin_checkpoint(&mut self) {
+    pub(super) fn begin_checkpoint(&mut self) {
         let checkpoints = &self.checkpoints;
         let last = checkpoints.last.filter(|_| !checkpoints.is_broken);
         let Some(covers) = last else {
@@ -90,6 +90,7 @@ impl<S: Storage> Volume<S> {
             }
             self.make_checkpoint();
         }
+        self.go_on_with_snapshots();
         self.go_on_finishing();
     }
 
@@ -130,7 +131,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Goes on with the checkpoint on its way.
-    fn make_checkpoint(&mut self) {
+    pub(super) fn make_checkpoint(&mut self) {
         if let Some(mut making) = self.checkpoints.making.take() {
             match self.advance_draft(&mut making) {
                 Ok(Progress::Done(Some(root))) => return self.complete(making, root),
@@ -301,6 +302,10 @@ impl<S: Storage> Volume<S> {
             root,
         };
         self.put_row(Key::State(covers.get()).encode(), row.encode());
+        self.checkpoints.anchor = Some(making.covers);
+        if let Err(error) = self.journal.append(&[Part::Won(making.covers)]) {
+            self.fail(Notice::Journal(error.to_string()));
+        }
         self.checkpoints.newest = Some(Checkpoint {
             covers,
             covered_uid: making.covers.uid,

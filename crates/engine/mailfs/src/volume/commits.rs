@@ -241,7 +241,9 @@ impl<S: Storage> Volume<S> {
         if releases {
             self.reserve();
         }
-        self.journal.append(&[Part::Won(won)])?;
+        let anchor = self.checkpoints.anchor;
+        let parts: Vec<Part> = anchor.into_iter().chain([won]).map(Part::Won).collect();
+        self.journal.append(&parts)?;
         if releases {
             self.journal.sync()?;
         }

@@ -33,6 +33,7 @@ mod replay;
 mod replicas;
 mod room;
 mod salvage;
+mod snapshots;
 mod state;
 mod status;
 mod step;

@@ -63,10 +63,12 @@ impl Places {
 }
 
 impl Replay {
+    /// `gone` is the newest commit that the journal knows, if the log lacks the commit.
     pub(super) fn of(
         records: &Records,
         chain: &[Found],
         outside: &[Found],
+        gone: Option<Won>,
     ) -> Result<Self, OpenError> {
         let places = Places::of(chain);
         let mut replay = Self {
@@ -80,7 +82,9 @@ impl Replay {
         };
         let known = known(records);
         // The chain has every commit before one of its own.
-        if let Some(newest) = known.values().max_by_key(|won| won.generation) {
+        if let Some(newest) = known.values().max_by_key(|won| won.generation)
+            && gone.is_none_or(|gone| gone.commit != newest.commit)
+        {
             places.needed(newest.commit, newest.generation)?;
         }
         let mut own = HashSet::new();

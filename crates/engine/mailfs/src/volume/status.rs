@@ -13,7 +13,7 @@ use super::state::Volume;
 use super::step::Moment;
 use super::strategy::Strategy;
 use crate::format::Kind;
-use crate::rows::{Key, PackRow, RowValue, packs_prefix};
+use crate::rows::{Key, PackRow, RowValue, UpkeepRow, packs_prefix};
 
 /// The first octet of keys of facts.
 const FACTS: u8 = 1;
@@ -58,6 +58,10 @@ pub struct Status {
     pub disk_hits: u64,
     /// Chunks that the local disk lacked when they were read, since the start.
     pub disk_misses: u64,
+    /// Inodes, and octets of files, as of the newest checkpoint.
+    pub logical: Option<(u64, u64)>,
+    /// The last collection and the last check; none before the first.
+    pub upkeep: Option<UpkeepRow>,
     /// Copies of packs that accounts of their group lack.
     pub copies_missing: usize,
     /// The accounts.
@@ -134,6 +138,8 @@ impl<S: Storage> Volume<S> {
             disk_octets: disk.map_or(0, ChunkStore::octets),
             disk_hits,
             disk_misses,
+            logical: self.files.tree().pages().counts().ok(),
+            upkeep: self.upkeep_row(),
             copies_missing: self.replicas.waiting(),
             accounts: self.accounts.status(now.steady),
             conflicts: self.follow.conflicts,
@@ -162,6 +168,11 @@ impl<S: Storage> Volume<S> {
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(rows)
+    }
+
+    fn upkeep_row(&self) -> Option<UpkeepRow> {
+        let row = self.files.tree().get(&Key::Upkeep.encode()).ok()??;
+        UpkeepRow::decode(&row).ok()
     }
 
     /// The map of replicas: a look at the row of every pack. A row that cannot be read counts for no group.

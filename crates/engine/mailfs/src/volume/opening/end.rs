@@ -1,8 +1,9 @@
 //! The end of an opening: rows of pages and commits become the tree of a volume. Changes that wait in the journal lie on the
 //! state of an earlier commit; later commits are followed one by one, as a mount does.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::mem;
+use std::ops::ControlFlow;
 
 use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
@@ -10,12 +11,14 @@ use vere_ports::storage::Storage;
 use super::Opening;
 use crate::format::MailId;
 use crate::format::commit::RowChange;
+use crate::rows::{Key, RowValue, StateRow, states_prefix};
 use crate::tree::{Change, Tree};
 use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX};
 use crate::volume::boot::assemble;
 use crate::volume::chain::Chain;
 use crate::volume::fingerprint::Fingerprint;
 use crate::volume::found::in_order;
+use crate::volume::record::{Part, Won};
 use crate::volume::register::registration;
 use crate::volume::replay::Replay;
 use crate::volume::state::Volume;
@@ -49,7 +52,8 @@ impl<S: Storage> Opening<S> {
         };
         self.check_expected(&log.chain)?;
         let epoch = log.chain.last().map_or(0, |newest| newest.head.epoch);
-        let replay = Replay::of(&self.records, &log.chain, &log.outside)?;
+        let gone = self.gone(&log.chain);
+        let replay = Replay::of(&self.records, &log.chain, &log.outside, gone)?;
         let covered = log
             .chain
             .len()
@@ -64,6 +68,12 @@ impl<S: Storage> Opening<S> {
         };
         let head = base.won(self.uid_validity);
         let (tree, mut follow) = self.rows(&log)?;
+        if let Some(gone) = gone {
+            self.check_gone(gone, &tree)?;
+            if replay.has_changes(&self.records) {
+                return Err(OpenError::Overtaken);
+            }
+        }
         for found in &later {
             follow.named(&found.record.merged);
         }
@@ -136,7 +146,10 @@ impl<S: Storage> Opening<S> {
             self.remembered
                 .filter(|won| won.generation < base.covers.get())
         });
-        let first = covered.map(|(covered, _)| older.map_or(covered, |won| won.commit));
+        // A commit that `gc` has removed is looked for among the rows of checkpoints.
+        let is_there = |won: &Won| commits.iter().any(|found| found.id() == won.commit);
+        let oldest = older.filter(is_there);
+        let first = covered.map(|(covered, _)| oldest.map_or(covered, |won| won.commit));
         let (chain, outside) = in_order(commits, first.filter(|_| !has_first));
         if let Some((covered, base)) = covered
             && !chain.iter().any(|found| found.id() == covered)
@@ -146,6 +159,43 @@ impl<S: Storage> Opening<S> {
             return Err(OpenError::RolledBack { generation });
         }
         Ok(without_ancestors(chain, outside))
+    }
+
+    /// The newest commit that the journal knows, if the log lacks the commit.
+    fn gone(&self, chain: &[Found]) -> Option<Won> {
+        let is_there = |won: &Won| chain.iter().any(|found| found.id() == won.commit);
+        self.remembered.filter(|won| !is_there(won))
+    }
+
+    /// A commit that `gc` has removed is in the chain all the same where a row of a checkpoint names a commit that the journal
+    /// knows; and where none of the journal's commits has such a row, the volume has gone on too far since to tell.
+    fn check_gone(&self, newest: Won, tree: &Tree) -> Result<(), OpenError> {
+        let rolled_back = OpenError::RolledBack {
+            generation: newest.generation,
+        };
+        let mut states = BTreeMap::new();
+        tree.visit(&states_prefix(), None, &mut |key, value| {
+            if let (Ok(Key::State(generation)), Ok(row)) =
+                (Key::decode(key), StateRow::decode(value))
+            {
+                states.insert(generation, row);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let oldest = states.iter().find(|(_, row)| row.has_pages());
+        if oldest.is_none_or(|(generation, _)| newest.generation >= *generation) {
+            return Err(rolled_back);
+        }
+        let parts = self.records.iter().flat_map(|(_, parts)| parts);
+        for part in parts {
+            if let Part::Won(won) | Part::Follows(won) = part
+                && let Some(row) = states.get(&won.generation)
+                && row.commit != won.commit
+            {
+                return Err(rolled_back);
+            }
+        }
+        Ok(())
     }
 
     /// Commits that the checkpoint does not cover.
@@ -187,6 +237,11 @@ impl<S: Storage> Opening<S> {
     fn checkpoints(&self, chain: &[Found]) -> Checkpoints {
         let named = chain.last().and_then(|newest| newest.record.checkpoint);
         let mut checkpoints = Checkpoints::new(self.base, named);
+        let covers = self.base.map(|base| base.covers.get());
+        let covered = chain
+            .iter()
+            .find(|found| Some(found.record.generation) == covers);
+        checkpoints.anchor = covered.map(|found| found.won(self.uid_validity));
         for found in self.behind(chain) {
             let octets = usize::try_from(found.octets).unwrap_or(usize::MAX);
             checkpoints.note(found.won(self.uid_validity), octets);

@@ -35,6 +35,10 @@ pub(crate) struct Checkpoints {
     pub(crate) finish: Option<Finish>,
     /// An earlier page cannot be read: this mount writes no more checkpoints.
     pub(crate) is_broken: bool,
+    /// The commit that the newest checkpoint covers: the volume has a row of it for longer than the log has the commit.
+    pub(crate) anchor: Option<Won>,
+    /// Snapshots that wait for a checkpoint: the generation that it has to cover, the name, and who waits.
+    pub(crate) snapshots: Vec<(u64, Vec<u8>, CallId)>,
 }
 
 /// A checkpoint on its way.

@@ -7,11 +7,11 @@ use super::finding::{CheckReport, Finding, MailPlace};
 use super::survey::Inventory;
 use crate::format::{Kind, MailCopy, MailId, Subject};
 
-/// Walks from the head to the first commit by the parents in the subjects, and reports mails of the log that are no commits.
+/// Walks from the head to the first commit, or to the oldest checkpoint (`floor`): `gc` may have removed earlier commits. The way goes by the parents in the subjects, and reports mails of the log that are no commits.
 pub(super) fn check_chain(
     inventory: &Inventory,
     lead: u16,
-    (head, generation): (MailId, u64),
+    ((head, generation), floor): ((MailId, u64), u64),
     report: &mut CheckReport,
 ) {
     if !inventory.is_read(lead) {
@@ -42,13 +42,13 @@ pub(super) fn check_chain(
             }
         }
     }
-    walk(&mut commits, (head, generation), lead, report);
+    walk(&mut commits, (head, generation, floor), lead, report);
 }
 
 /// Takes every commit of the chain out of the map, so that a circle ends.
 fn walk(
     commits: &mut HashMap<MailId, (u32, Subject)>,
-    (head, generation): (MailId, u64),
+    (head, generation, floor): (MailId, u64, u64),
     lead: u16,
     report: &mut CheckReport,
 ) {
@@ -56,6 +56,9 @@ fn walk(
     // The first commit behind a lost log has a generation above 1, and no parent.
     while generation > 0 && at != MailId::NONE {
         let Some((uid, subject)) = commits.remove(&at) else {
+            if generation < floor {
+                return;
+            }
             let reason = format!("expected commit {at} in the log; found none");
             report.add(Finding::Chain { generation, reason });
             return;

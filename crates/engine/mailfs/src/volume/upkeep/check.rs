@@ -122,6 +122,7 @@ impl<S: Storage> Volume<S> {
             }
         }
         self.check_places(&verified, report)?;
+        self.note_check()?;
         report.findings.sort();
         if terms.repair {
             let changes = self.repair(&upkeep.comparison, &verified);

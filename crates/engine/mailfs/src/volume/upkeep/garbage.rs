@@ -29,6 +29,39 @@ use crate::rows::{
 const MOVE_ROOM: u64 = 64 << 20;
 
 impl<S: Storage> Volume<S> {
+    /// The generation that the oldest checkpoint with pages covers; 0 without one.
+    pub(super) fn oldest_kept(&self) -> Result<u64, Errno> {
+        let mut oldest = 0;
+        self.files
+            .tree()
+            .visit(&states_prefix(), None, &mut |key, value| {
+                let row = StateRow::decode(value);
+                if let (Ok(Key::State(generation)), Ok(true)) =
+                    (Key::decode(key), row.map(|row| row.has_pages()))
+                {
+                    oldest = generation;
+                    return Ok(ControlFlow::Break(()));
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+        Ok(oldest)
+    }
+
+    /// Notes that a check has ended.
+    pub(super) fn note_check(&mut self) -> Result<(), Errno> {
+        let key = Key::Upkeep.encode();
+        let row = self.files.tree().get(&key)?;
+        let row = row.and_then(|row| UpkeepRow::decode(&row).ok());
+        let row = UpkeepRow {
+            checked_ms: self.now.millis(),
+            ..row.unwrap_or_default()
+        };
+        if self.read_only.is_none() {
+            self.put_row(key, row.encode());
+        }
+        Ok(())
+    }
+
     /// Reads the rows that a collection goes by, and begins to list accounts.
     pub(super) fn prepare_collection(&mut self, upkeep: &mut Upkeep) -> Result<(), Errno> {
         let What::Collect(terms, _) = &upkeep.what else {

@@ -348,7 +348,9 @@ impl<S: Storage> Volume<S> {
                 let terms = *terms;
                 report.mails = upkeep.inventory.mails();
                 tree::check_tree(self.files.tree(), report)?;
-                chain::check_chain(&upkeep.inventory, self.terms.lead, upkeep.head, report);
+                let floor = self.oldest_kept()?;
+                let ends = (upkeep.head, floor);
+                chain::check_chain(&upkeep.inventory, self.terms.lead, ends, report);
                 upkeep.comparison.report(report);
                 check::suspects(terms, &upkeep.comparison, &upkeep.inventory)
             }

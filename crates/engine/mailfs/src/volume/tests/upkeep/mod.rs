@@ -2,6 +2,8 @@
 
 mod checks;
 mod collections;
+mod moves;
+mod past;
 
 use super::super::{CheckReport, CheckTerms, CollectReport, CollectTerms, Finding, Upkept};
 use super::*;
