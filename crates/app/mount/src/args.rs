@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use vere_mailfs::volume::{Fingerprint, Strategy};
+use vere_units::Span;
 
 /// The commands of `vere fs`.
 #[derive(Debug, Subcommand)]
@@ -27,7 +28,9 @@ pub enum FsCommand {
     /// without uploads); commits_sending; journal_octets; cache_octets (content in memory); disk_octets (content in the cache on disk), disk_hits and
     /// disk_misses (chunks read that the cache had or lacked, since the start); octets_shared (content written that the volume had already, so that
     /// nothing was sent); copies_missing; conflicts (with other mounts, since the mount began); conflicts_latest; commits_open (of other
-    /// mounts, to be merged); read_only (the reason, or null); accounts, each
+    /// mounts, to be merged); inodes and logical_octets (of files, as of the last
+    /// checkpoint); stored_octets (of packs on all accounts); pack_octets, garbage_octets, collected_ms and checked_ms (of the last
+    /// `vere fs gc` and `vere fs check`, or null); keep_versions_s; keep_deleted_s; read_only (the reason, or null); accounts, each
     /// with account, requests under way, failing (the reason, or null), failing_for_s, next_attempt_s, used_octets and limit_octets
     /// (null where the account tells no quota), encoding, up and down (octets a second, null where not measured), scarce (why work waits for the budget of the day, or null), scarce_for_s,
     /// upload and download (null without a budget: used_octets and limit_octets of 24 hours, room_in_s); groups, each with group, strategy, accounts, packs, octets, missing (by account).
@@ -36,12 +39,23 @@ pub enum FsCommand {
     Sync(VolumeArgs),
     /// Compare a volume with the mails of its accounts, and name every mail and file with a fault.
     ///
-    /// The exit code is 1 where something is wrong. A volume that is not mounted is opened for the check.
+    /// The exit code is 1 where something is wrong. A volume that is not mounted is opened for the check. A bar shows the progress;
+    /// with --json a line on standard error does, each second, with stage, done, all, per_second and seconds_left.
+    ///
+    /// Example: vere fs check --data home
     Check(CheckArgs),
     /// Remove mails that nobody needs any more.
     ///
-    /// A mail goes only when a run has found the mail needless, and a later run finds so again: content of files after 7
-    /// days, all else after a day.
+    /// A mail goes only when a run has found the mail needless, and a later run finds so again: content of files after the
+    /// volume's `keep-versions` (7 days), all else after a day. Commits and pages go when the oldest checkpoint that is kept
+    /// covers them. Packs of which files need less than half are written anew first. A mount collects once a day by itself, when
+    /// there is nothing else to do. The exit code is 1 where an account could not be read or changed.
+    ///
+    /// With --json: removed, octets, history (commits and pages among the removed mails), packs_found, orphans_found,
+    /// duplicates_found, packs_needed_again, packs_moved, octets_moved, waiting, forged, has_more, failed; and on standard error a
+    /// line for each second of the run, with stage, done, all, per_second and seconds_left.
+    ///
+    /// Example: vere fs gc home
     Gc(GcArgs),
     /// Change the passphrase or key file of a volume, mounted or not.
     ///
@@ -226,6 +240,12 @@ pub struct InitArgs {
         requires = "accounts"
     )]
     pub(crate) strategy: StrategyWord,
+    /// Keep the content that files had for so long, such as 7d or 30d.
+    #[arg(long, value_name = "TIME", default_value = "7d")]
+    pub(crate) keep_versions: Span,
+    /// Keep a file readable for so long that is open on one machine and removed on another.
+    #[arg(long, value_name = "TIME", default_value = "7d")]
+    pub(crate) keep_deleted: Span,
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
 }

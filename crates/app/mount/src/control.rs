@@ -45,6 +45,8 @@ pub(crate) enum Request {
     },
     /// Remove mails that nobody needs.
     Collect,
+    /// How far the check or the collection under way is.
+    Progress,
     /// Tell the mode, after a change if asked for.
     Mode {
         /// Whether the mode shall be strong.

@@ -1,5 +1,7 @@
 //! Facts of a new volume: rows of the first commit, and the mail that every account has.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use vere_accounts::{Place, Security};
 use vere_mailfs::format::volume::Facts;
@@ -12,10 +14,14 @@ use vere_settings::{Volume as Described, VolumeAccount};
 use crate::probe::{Found, Of};
 use crate::volume;
 
-/// Old states are kept for a month.
-const KEEP_VERSIONS_S: u64 = 30 * 24 * 3600;
-/// A file that is open here and removed elsewhere stays readable for a week.
-const KEEP_DELETED_S: u64 = 7 * 24 * 3600;
+/// How long a volume keeps what nobody needs any more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Retention {
+    /// Content that files had.
+    pub(crate) versions: Duration,
+    /// Files that are open on one machine and removed on another.
+    pub(crate) deleted: Duration,
+}
 
 /// Keys and values.
 pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
@@ -25,12 +31,13 @@ pub(crate) fn rows(
     described: &Described,
     found: &[Found],
     strategy: Strategy,
+    keep: Retention,
 ) -> Result<Rows, Failure> {
     let settings = SettingsRow {
         reader_features: 0,
         writer_features: 0,
-        keep_versions_s: KEEP_VERSIONS_S,
-        keep_deleted_s: KEEP_DELETED_S,
+        keep_versions_s: keep.versions.as_secs(),
+        keep_deleted_s: keep.deleted.as_secs(),
     };
     let mut rows = vec![(Key::Settings.encode(), settings.encode())];
     for account in &described.accounts {
@@ -106,11 +113,12 @@ pub(crate) fn mail(
 
 #[cfg(test)]
 mod tests {
-    use super::{Strategy, mail, rows};
+    use super::{Retention, Strategy, mail, rows};
     use crate::probe::Of;
+    use std::time::Duration;
     use vere_mailfs::format::volume::Facts;
     use vere_mailfs::format::{Keys, VolumeId, VolumeKey, open};
-    use vere_mailfs::rows::{AccountRow, GroupRow, Key, RowValue};
+    use vere_mailfs::rows::{AccountRow, GroupRow, Key, RowValue, SettingsRow};
     use vere_settings::Volume;
     use vere_units::Timestamp;
 
@@ -128,7 +136,11 @@ mod tests {
             tag: "02020202",
             date: Timestamp::from_millis(1_000),
         };
-        let rows = rows(&described, &[], Strategy::One).unwrap();
+        let keep = Retention {
+            versions: Duration::from_secs(100),
+            deleted: Duration::from_secs(50),
+        };
+        let rows = rows(&described, &[], Strategy::One, keep).unwrap();
         let sealed = mail(&of, &described, "home", rows).unwrap();
         let opened = open(&sealed.body, &keys, None).unwrap();
         let facts = Facts::decode(opened.last()).unwrap();
@@ -151,5 +163,10 @@ mod tests {
         let group = GroupRow::decode(&value(Key::Group(1))).unwrap();
         assert_eq!(group.accounts, [1, 2]);
         assert_eq!(facts.rows.len(), 4);
+        let settings = SettingsRow::decode(&value(Key::Settings)).unwrap();
+        assert_eq!(
+            (settings.keep_versions_s, settings.keep_deleted_s),
+            (100, 50)
+        );
     }
 }

@@ -20,7 +20,7 @@ use vere_settings::Volume as Described;
 use crate::accounts::Ask;
 use crate::args::InitArgs;
 use crate::change::slot_row;
-use crate::facts;
+use crate::facts::{self, Retention};
 use crate::folders::{self, Description, Lock};
 use crate::groups;
 use crate::host::{Clock, Event, Host};
@@ -80,7 +80,11 @@ pub(crate) fn run(args: &InitArgs) -> Result<String, Failure> {
     let state = folders::state(new.slot.head.volume)?;
     folders::make_private(&folders::journal(&state))?;
     let _lock = Lock::take(&state)?;
-    store(&described, &new, &found, &folders::journal(&state))?;
+    let keep = Retention {
+        versions: args.keep_versions.duration(),
+        deleted: args.keep_deleted.duration(),
+    };
+    store(&described, &new, (&found, keep), &folders::journal(&state))?;
     if let Some(folder) = description.file.parent() {
         folders::make_private(folder)?;
     }
@@ -241,11 +245,16 @@ fn make_slot(opener: &Opener) -> Result<(Slot, Keys), Failure> {
 }
 
 /// Puts slot and facts into every account, and the first commit into the lead account.
-fn store(described: &Described, new: &New, found: &[Found], journal: &Path) -> Result<(), Failure> {
+fn store(
+    described: &Described,
+    new: &New,
+    (found, keep): (&[Found], Retention),
+    journal: &Path,
+) -> Result<(), Failure> {
     let tag = tag(&new.slot);
     let clock = Clock::start();
     let now = volume::moment(clock.now());
-    let mut rows = facts::rows(described, found, new.strategy)?;
+    let mut rows = facts::rows(described, found, new.strategy, keep)?;
     let slot = slot_row(&new.slot, FIRST_LABEL);
     rows.push((Key::Slot(new.slot.number).encode(), slot.encode()));
     let facts = facts::mail(&new.of(&tag, clock), described, &new.name, rows.clone())?;

@@ -8,6 +8,7 @@ mod args;
 mod budgets;
 mod cache;
 mod change;
+mod collections;
 mod commands;
 mod control;
 mod facts;
@@ -27,6 +28,7 @@ mod news;
 mod open;
 mod passwd;
 mod probe;
+mod progress;
 mod provider;
 mod rebuild;
 mod rollback;
@@ -56,7 +58,7 @@ pub fn run(command: &FsCommand) -> Result<(String, ExitCode), Failure> {
     let text = match command {
         FsCommand::Check(args) => return upkeep::check(args),
         FsCommand::Rebuild(args) => return rebuild::run(args),
-        FsCommand::Gc(args) => upkeep::collect(args),
+        FsCommand::Gc(args) => return upkeep::collect(args),
         FsCommand::Init(args) => init::run(args),
         FsCommand::Mount(args) => mount::run(args).map(|()| String::new()),
         FsCommand::Umount(args) => commands::umount(args),

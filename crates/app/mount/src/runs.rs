@@ -58,6 +58,17 @@ pub(crate) fn wait(
     }
 }
 
+/// How far a run is; null without a run.
+pub(crate) fn progress(events: &Sender<Event<Live>>) -> Value {
+    let told = with(events, LOOK, |live: &mut Live, _| {
+        live.volume().upkeep_progress()
+    });
+    match told.flatten() {
+        Some((stage, done, all)) => json!({ "stage": stage, "done": done, "all": all }),
+        None => Value::Null,
+    }
+}
+
 const fn word(weight: Weight) -> &'static str {
     match weight {
         Weight::Note => "note",
@@ -112,6 +123,10 @@ fn collected(report: &CollectReport) -> Value {
         "waiting": report.waiting,
         "removed": report.removed,
         "octets": report.octets,
+        "history": report.history,
+        "packs_moved": report.packs_moved,
+        "octets_moved": report.octets_moved,
+        "has_more": report.has_more,
         "forged": report.forged,
         "failed": failed,
     })

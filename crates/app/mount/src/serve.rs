@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use vere_fuse::{Ended, Mount, Options, Strength, Unmounted};
-use vere_mailfs::volume::{CheckTerms, CollectTerms};
+use vere_mailfs::volume::CheckTerms;
 use vere_process::failure::Failure;
 use vere_settings::Volume as Described;
 
 use crate::args::StrategyWord;
 use crate::budgets;
 use crate::change::Keeper;
+use crate::collections::{self, Daily};
 use crate::control::{Request, Server};
 use crate::folders::{self, Description};
 use crate::host::{Event, Host, with};
@@ -35,9 +36,7 @@ pub(crate) const LAST_SYNC: Duration = Duration::from_secs(60);
 /// The longest time of a status.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between looks at the end of the mount.
-const LOOK: Duration = Duration::from_secs(3600);
-/// Looks from a collection of garbage to the next. The first one comes with the first look.
-const LOOKS_OF_A_DAY: u64 = 24;
+const LOOK: Duration = Duration::from_secs(600);
 /// The longest time of a sync.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
@@ -113,15 +112,12 @@ pub(crate) fn serve(
     };
     lines::log(Level::Info, &format!("mounted at {}", task.point.display()));
 
-    let mut looks = 0_u64;
+    let daily = Daily::default();
     let ended = loop {
         if let Some(ended) = mount.wait(LOOK) {
             break ended;
         }
-        if looks.is_multiple_of(LOOKS_OF_A_DAY) {
-            collect(garbage.clone());
-        }
-        looks = looks.wrapping_add(1);
+        daily.look(&garbage);
     };
     finish(&host);
     host.stop();
@@ -154,16 +150,6 @@ fn clear_dead_mount(task: &Task, news: &mut dyn FnMut(News)) -> Result<(), Failu
         news(News::Line(line));
     }
     Ok(())
-}
-
-/// Collects garbage behind everything else.
-fn collect(events: Sender<Event<Live>>) {
-    let run = move || match runs::run(&events, Upkeep::Collect(CollectTerms::DEFAULT)) {
-        Ok(report) => lines::log(Level::Info, &format!("garbage: {report}")),
-        Err(reason) => lines::log(Level::Warn, &format!("garbage: {reason}")),
-    };
-    // Without a thread the next day has another try.
-    let _none = thread::Builder::new().name("fs-garbage".into()).spawn(run);
 }
 
 /// Sends the last changes.
@@ -226,11 +212,12 @@ fn handler(mount: Arc<OnceLock<Mount>>, keeper: Keeper) -> crate::control::Handl
             let what = Upkeep::Check(CheckTerms { data, repair });
             runs::run(&events, what)
         }
-        Request::Collect => runs::run(&events, Upkeep::Collect(CollectTerms::DEFAULT)),
         Request::Facts => keeper.facts(),
         Request::ChangeSlots(order) => logged("key slots changed", keeper.change_slots(&order)),
         Request::Join(order) => logged("account added", keeper.join(&order)),
         Request::Leave(order) => logged("account removed", keeper.leave(&order)),
+        Request::Collect => collections::run(&events),
+        Request::Progress => Ok(runs::progress(&events)),
         Request::Umount { force } => {
             let mount = mount.get().ok_or("expected a mount; found none")?;
             let strength = if force {

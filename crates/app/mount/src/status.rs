@@ -37,6 +37,7 @@ pub(crate) const fn encoding_word(encoding: Encoding) -> &'static str {
 /// The state as JSON; the help of `vere fs status` has every field.
 pub(crate) fn json(status: &Status, groups: &[GroupStatus], point: Option<&Path>) -> Value {
     let accounts: Vec<Value> = status.accounts.iter().map(account_json).collect();
+    let stored_octets = stored(groups);
     let groups: Vec<Value> = groups
         .iter()
         .map(|group| {
@@ -78,10 +79,28 @@ pub(crate) fn json(status: &Status, groups: &[GroupStatus], point: Option<&Path>
         "conflicts": status.conflicts,
         "conflicts_latest": status.conflicts_latest,
         "commits_open": status.commits_open,
+        "inodes": status.logical.map(|(inodes, _)| inodes),
+        "logical_octets": status.logical.map(|(_, octets)| octets),
+        "stored_octets": stored_octets,
+        "pack_octets": status.upkeep.filter(|row| row.collected_ms != 0).map(|row| row.octets),
+        "garbage_octets": status.upkeep.map(|row| row.octets.saturating_sub(row.live_octets)),
+        "collected_ms": status.upkeep.map(|row| row.collected_ms).filter(|time| *time != 0),
+        "checked_ms": status.upkeep.map(|row| row.checked_ms).filter(|time| *time != 0),
+        "keep_versions_s": status.retention.map(|(versions, _)| versions),
+        "keep_deleted_s": status.retention.map(|(_, deleted)| deleted),
         "read_only": status.read_only,
         "accounts": accounts,
         "groups": groups,
     })
+}
+
+/// Octets of packs on all accounts.
+fn stored(groups: &[GroupStatus]) -> u64 {
+    let of_group = |group: &GroupStatus| {
+        let members = u64::try_from(group.accounts.len()).unwrap_or(u64::MAX);
+        group.octets.saturating_mul(members)
+    };
+    groups.iter().map(of_group).fold(0, u64::saturating_add)
 }
 
 fn account_json(account: &AccountStatus) -> Value {
@@ -134,6 +153,8 @@ pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
         let open = format!("{}, of mounts that are away", number("commits_open"));
         line("commits to merge", open);
     }
+    line("files", files(status));
+    line("garbage", garbage(status));
     if let Some(reason) = status["read_only"].as_str() {
         line("read-only", reason.to_owned());
     }
@@ -167,6 +188,51 @@ fn on_disk(status: &Value) -> String {
     let all = hits.saturating_add(misses);
     let text = octets(number("disk_octets"));
     format!("{text}, {hits} of {all} chunks found")
+}
+
+/// Logical against stored octets.
+fn files(status: &Value) -> String {
+    let stored = octets(status["stored_octets"].as_u64().unwrap_or(0));
+    match (status["inodes"].as_u64(), status["logical_octets"].as_u64()) {
+        (Some(inodes), Some(logical)) => {
+            let logical = octets(logical);
+            format!(
+                "{inodes} with {logical} as of the last checkpoint, {stored} in packs on all accounts"
+            )
+        }
+        _ => format!("{stored} in packs on all accounts"),
+    }
+}
+
+/// Content that no file needs, and the last runs of upkeep.
+fn garbage(status: &Value) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+    let ago = |key: &str| match status[key].as_i64() {
+        None => "never".to_owned(),
+        Some(at) => format!(
+            "{} ago",
+            time(now.saturating_sub(at).max(0).unsigned_abs() / 1_000)
+        ),
+    };
+    let (all, needless) = (
+        status["pack_octets"].as_u64(),
+        status["garbage_octets"].as_u64(),
+    );
+    let mut text = match (all, needless) {
+        (Some(all), Some(needless)) if all > 0 => {
+            let percent = u128::from(needless).saturating_mul(100) / u128::from(all);
+            format!("{percent} % of {}, ", octets(all))
+        }
+        _ => String::new(),
+    };
+    let (collected, checked) = (ago("collected_ms"), ago("checked_ms"));
+    // Writing into a text does not fail.
+    let _written = write!(text, "collected {collected}, checked {checked}");
+    if let Some(versions) = status["keep_versions_s"].as_u64() {
+        let _written = write!(text, ", versions kept for {}", time(versions));
+    }
+    text
 }
 
 /// What is not on the servers, and how long that takes.
@@ -256,16 +322,18 @@ fn group_line(group: &Value) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
     use std::time::Duration;
 
     use super::{json, shown};
     use vere_mailfs::format::Encoding;
+    use vere_mailfs::rows::UpkeepRow;
     use vere_mailfs::volume::{AccountStatus, GroupStatus, RowsStatus, Status, Strategy};
 
-    fn status() -> Status {
+    /// A state, for tests.
+    pub(crate) fn status() -> Status {
         let account = AccountStatus {
             account: 1,
             asked: 2,
@@ -296,6 +364,13 @@ mod tests {
             disk_hits: 5,
             disk_misses: 2,
             octets_shared: 1 << 20,
+            logical: Some((3, 2 << 20)),
+            upkeep: Some(UpkeepRow {
+                octets: 4 << 20,
+                live_octets: 3 << 20,
+                ..UpkeepRow::default()
+            }),
+            retention: Some((604_800, 604_800)),
             copies_missing: 0,
             accounts: vec![
                 account.clone(),
@@ -355,6 +430,8 @@ mod tests {
             "account 1           works, 5.0 MiB of 1.0 GiB used, down 3.0 MiB/s, 2 requests under way\n",
             "account 2           fails for 5 min (no room), next attempt in 8 s, no quota told, down 3.0 MiB/s, 2 requests",
             "group 1             accounts 1, 2: strategy fast, 12 packs, 12.0 MiB; account 2 lacks 3\n",
+            "files               3 with 2.0 MiB as of the last checkpoint, 24.0 MiB in packs on all accounts\n",
+            "garbage             collected never, checked never, versions kept for 7 days\n",
         ];
         for line in lines {
             assert!(text.contains(line), "{line} in {text}");

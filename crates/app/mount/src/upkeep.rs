@@ -2,31 +2,40 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use serde_json::Value;
-use vere_mailfs::volume::{CheckTerms, CollectTerms};
+use vere_mailfs::volume::CheckTerms;
 use vere_process::failure::Failure;
 
-use crate::args::{CheckArgs, GcArgs, SecretArgs};
+use crate::args::{CheckArgs, GcArgs, SecretArgs, VolumeArgs};
+use crate::collections;
 use crate::control::{Request, ask};
+use crate::figures::octets;
 use crate::folders::{self, Description};
-use crate::host::Host;
+use crate::host::{Event, Host};
 use crate::links::Links;
 use crate::news::News;
+use crate::progress::Watch;
 use crate::runs;
 use crate::secrets::Opener;
 use crate::serve::{Opened, finish, open, read_slot};
-use crate::volume::{How, Upkeep};
+use crate::volume::{How, Live, Upkeep};
+
+/// The longest wait for a look at the progress.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn check(args: &CheckArgs) -> Result<(String, ExitCode), Failure> {
     let CheckArgs { data, repair, .. } = *args;
     let request = Request::Check { data, repair };
     let what = Upkeep::Check(CheckTerms { data, repair });
+    let run = move |events: &Events| runs::run(events, what);
     let how = How {
         accept_rollback: args.accept_rollback,
         ..How::default()
     };
-    let report = perform(&args.volume.name, &args.secret, &request, (what, how))?;
+    let report = perform(&args.volume, &args.secret, &request, &how, run)?;
     let code = match report["clean"] {
         Value::Bool(true) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
@@ -39,26 +48,51 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(String, ExitCode), Failure> {
     Ok((text, code))
 }
 
-pub(crate) fn collect(args: &GcArgs) -> Result<String, Failure> {
-    let what = Upkeep::Collect(CollectTerms::DEFAULT);
-    let what = (what, How::default());
-    let report = perform(&args.volume.name, &args.secret, &Request::Collect, what)?;
-    Ok(if args.volume.json {
+pub(crate) fn collect(args: &GcArgs) -> Result<(String, ExitCode), Failure> {
+    let report = perform(
+        &args.volume,
+        &args.secret,
+        &Request::Collect,
+        &How::default(),
+        collections::run,
+    )?;
+    let has_failed = report["failed"]
+        .as_array()
+        .is_some_and(|all| !all.is_empty());
+    let code = match has_failed {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    };
+    let text = if args.volume.json {
         format!("{report:#}\n")
     } else {
         collected(&report)
-    })
+    };
+    Ok((text, code))
 }
 
+/// The way to an engine.
+type Events = Sender<Event<Live>>;
+
+/// Asks the process of the mount, or else opens the volume for the run. The progress is shown meanwhile.
 fn perform(
-    name: &str,
+    volume: &VolumeArgs,
     secret: &SecretArgs,
     request: &Request,
-    (what, how): (Upkeep, How),
+    how: &How,
+    run: impl FnOnce(&Events) -> Result<Value, String>,
 ) -> Result<Value, Failure> {
-    let description = Description::named(name)?;
+    let description = Description::named(&volume.name)?;
     let state = folders::state(read_slot(&description)?.head.volume)?;
-    if let Some(report) = ask(&folders::control(&state), request, None)? {
+    let socket = folders::control(&state);
+    let path = socket.clone();
+    let look = move || {
+        ask(&path, &Request::Progress, Some(PATIENCE))
+            .ok()
+            .flatten()
+    };
+    let watch = Watch::start(volume.json, look);
+    if let Some(report) = ask(&socket, request, None)? {
         return Ok(report);
     }
     let mut news = |news| {
@@ -66,6 +100,7 @@ fn perform(
             eprintln!("{line}");
         }
     };
+    drop(watch);
     let described = description.read()?;
     let passphrase = secret.passphrase_file.as_ref();
     let passphrase = passphrase.or(described.passphrase_file.as_ref());
@@ -80,14 +115,17 @@ fn perform(
         lock: _lock,
         cache: _cache,
         ..
-    } = open(&description, &described, &opener, &how, &mut news)?;
+    } = open(&description, &described, &opener, how, &mut news)?;
     let links = Links {
         kernel: None,
         accounts: asks,
         events: events.clone(),
     };
     let host = Host::start(live, clock, (events.clone(), happened), links)?;
-    let report = runs::run(&events, what);
+    let told = events.clone();
+    let watch = Watch::start(volume.json, move || Some(runs::progress(&told)));
+    let report = run(&events);
+    drop(watch);
     finish(&host);
     host.stop();
     report.map_err(Failure::new)
@@ -138,12 +176,21 @@ fn collected(report: &Value) -> String {
     let found = found.into_iter().fold(0, u64::saturating_add);
     let _written = writeln!(
         text,
-        "{} mails removed ({} octets); {found} found needless now, {} wait for their time, {} are not ours",
+        "{} mails removed ({}), {} of them commits and pages of the past; {found} found needless now, {} wait for their time, {} are not ours",
         number("removed"),
-        number("octets"),
+        octets(number("octets")),
+        number("history"),
         number("waiting"),
         number("forged"),
     );
+    if number("packs_moved") > 0 {
+        let moved = octets(number("octets_moved"));
+        let packs = number("packs_moved");
+        let _written = writeln!(
+            text,
+            "{moved} moved out of {packs} packs that were less than half needed"
+        );
+    }
     text
 }
 
@@ -162,12 +209,14 @@ mod tests {
             "loss   /a: gone\nand 2 further findings\nnot clean: 5 mails, 3 packs, 4 inodes, 0 mails verified, 0 repairs\n"
         );
         let report = serde_json::json!({
-            "removed": 2, "octets": 10, "packs_found": 1, "orphans_found": 2, "waiting": 3, "forged": 0,
+            "removed": 2, "octets": 10, "history": 1, "packs_moved": 2, "octets_moved": 2048, "packs_found": 1, "orphans_found": 2, "waiting": 3, "forged": 0,
             "failed": [{ "account": 2, "reason": "away" }],
         });
         assert_eq!(
             collected(&report),
-            "account 2: away\n2 mails removed (10 octets); 3 found needless now, 3 wait for their time, 0 are not ours\n"
+            "account 2: away\n2 mails removed (10 octets), 1 of them commits and pages of the past; \
+             3 found needless now, 3 wait for their time, 0 are not ours\n\
+             2.0 KiB moved out of 2 packs that were less than half needed\n"
         );
     }
 }

@@ -13,6 +13,7 @@
 //! Positions are octets of all segments laid end to end, without heads. The nonce of a record is the segment's random and
 //! the position; every start begins a segment, so no nonce seals twice.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 
@@ -76,6 +77,8 @@ pub struct Journal<S: Storage> {
     position: u64,
     /// Whether octets were written since the last sync began.
     unsynced: bool,
+    /// Records that a full disk has no room for, in order.
+    backlog: Backlog,
 }
 
 struct Segment<F> {
@@ -115,6 +118,7 @@ impl<S: Storage> Journal<S> {
             segments: Vec::new(),
             position: 0,
             unsynced: false,
+            backlog: Backlog::default(),
         };
         let mut names: Vec<(u64, String)> = journal
             .storage
@@ -128,7 +132,8 @@ impl<S: Storage> Journal<S> {
             let is_last = number.saturating_add(1) == count;
             journal.read_segment(first, name, is_last, &mut replay)?;
         }
-        journal.begin_segment()?;
+        let position = journal.position;
+        journal.begin_segment(position)?;
         Ok(journal)
     }
 
@@ -259,14 +264,28 @@ impl<S: Storage> Journal<S> {
     }
 
     /// Writes a record, and returns its position. The record survives a kill, and a power cut behind the next [`Self::sync`].
+    /// A full disk has the record wait in memory: [`Self::is_full`].
     ///
     /// # Errors
     /// The error of the disk. Nothing is written then, or a torn record that a start cuts away.
     pub fn append(&mut self, parts: &[Part]) -> io::Result<u64> {
-        if self.in_segment() >= SEGMENT_MAX {
-            self.end_segment()?;
-            self.begin_segment()?;
+        let record = self.sealed(parts)?;
+        let position = self.position;
+        let length = record.len() as u64;
+        if self.is_full() {
+            self.backlog.push(position, record)?;
+        } else if let Err(error) = self.write(position, &record) {
+            if !lacks_room(&error) {
+                return Err(error);
+            }
+            self.backlog.push(position, record)?;
         }
+        self.position = position.saturating_add(length);
+        Ok(position)
+    }
+
+    /// The octets of a record at the present position.
+    fn sealed(&self, parts: &[Part]) -> io::Result<Vec<u8>> {
         let mut sealed = record::encode(parts);
         let nonce = nonce(&self.random, self.position);
         let tag = seal(&self.key, &nonce, &[], &mut sealed);
@@ -276,42 +295,75 @@ impl<S: Storage> Journal<S> {
         if length > SEALED_MAX {
             return Err(io::Error::other("a record is too long"));
         }
-        let mut head = Vec::with_capacity(20);
-        head.extend_from_slice(&self.position.to_le_bytes());
-        head.extend_from_slice(&length.to_le_bytes());
-        head.extend_from_slice(&crc32c(&sealed).to_le_bytes());
-        let sum = crc32c(&head);
-        head.extend_from_slice(&sum.to_le_bytes());
-        let at = self.end();
-        let end = at.saturating_add(RECORD_HEAD).saturating_add(length.into());
+        let mut record = Vec::with_capacity(sealed.len().saturating_add(20));
+        record.extend_from_slice(&self.position.to_le_bytes());
+        record.extend_from_slice(&length.to_le_bytes());
+        record.extend_from_slice(&crc32c(&sealed).to_le_bytes());
+        let sum = crc32c(&record);
+        record.extend_from_slice(&sum.to_le_bytes());
+        record.extend_from_slice(&sealed);
+        Ok(record)
+    }
+
+    /// Writes a record at its position, in a new segment if the last one is long enough.
+    fn write(&mut self, position: u64, record: &[u8]) -> io::Result<()> {
+        if self.segment_at(position) >= SEGMENT_MAX {
+            self.end_segment(position)?;
+            self.begin_segment(position)?;
+        }
+        let at = self.end(position);
+        let end = at.saturating_add(record.len() as u64);
         if let Some(segment) = self.segments.last_mut() {
-            segment.file.write_at([&head, &sealed], at)?;
+            segment.file.write_at([record, &[]], at)?;
             segment.written = segment.written.max(end);
         }
-        let position = self.position;
-        self.position = position
-            .saturating_add(RECORD_HEAD)
-            .saturating_add(length.into());
         self.unsynced = true;
-        Ok(position)
+        Ok(())
     }
 
-    fn in_segment(&self) -> u64 {
-        let first = self
-            .segments
-            .last()
-            .map_or(self.position, |last| last.first);
-        self.position.saturating_sub(first)
+    /// Whether records wait for room on the disk.
+    pub fn is_full(&self) -> bool {
+        !self.backlog.records.is_empty()
     }
 
-    /// Where the next record lies in the last segment.
-    fn end(&self) -> u64 {
-        HEAD.saturating_add(self.in_segment())
+    /// Writes records that wait for room. Returns whether none waits any more.
+    ///
+    /// # Errors
+    /// The error of the disk, but for a lack of room.
+    pub fn retry(&mut self) -> io::Result<bool> {
+        while let Some((position, record)) = self.backlog.records.pop_front() {
+            match self.write(position, &record) {
+                Ok(()) => {
+                    let octets = self.backlog.octets;
+                    self.backlog.octets = octets.saturating_sub(record.len());
+                }
+                Err(error) => {
+                    self.backlog.records.push_front((position, record));
+                    return if lacks_room(&error) {
+                        Ok(false)
+                    } else {
+                        Err(error)
+                    };
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Octets of the last segment before a position.
+    fn segment_at(&self, position: u64) -> u64 {
+        let first = self.segments.last().map_or(position, |last| last.first);
+        position.saturating_sub(first)
+    }
+
+    /// Where a record of a position lies in the last segment.
+    fn end(&self, position: u64) -> u64 {
+        HEAD.saturating_add(self.segment_at(position))
     }
 
     /// Has zeros behind the last record, where there are too few. A disk without room has none: that costs time only.
     fn write_zeros(&mut self) {
-        let end = self.end();
+        let end = self.end(self.position);
         let Some(segment) = self.segments.last_mut() else {
             return;
         };
@@ -331,8 +383,8 @@ impl<S: Storage> Journal<S> {
     }
 
     /// Cuts the zeros of the last segment away, and syncs: a further segment follows.
-    fn end_segment(&mut self) -> io::Result<()> {
-        let end = self.end();
+    fn end_segment(&mut self, position: u64) -> io::Result<()> {
+        let end = self.end(position);
         if let Some(segment) = self.segments.last_mut()
             && segment.written > end
         {
@@ -357,6 +409,9 @@ impl<S: Storage> Journal<S> {
     /// # Errors
     /// The error of the disk, final for all records since the last sync.
     pub fn sync(&mut self) -> io::Result<()> {
+        if !self.retry()? {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         if self.unsynced {
             self.write_zeros();
         }
@@ -385,8 +440,7 @@ impl<S: Storage> Journal<S> {
         Ok(())
     }
 
-    fn begin_segment(&mut self) -> io::Result<()> {
-        let first = self.position;
+    fn begin_segment(&mut self, first: u64) -> io::Result<()> {
         let name = format!("journal-{first:016x}");
         // A segment without a record has the name of its successor.
         if let Some(place) = self
@@ -416,6 +470,36 @@ impl<S: Storage> Journal<S> {
         });
         Ok(())
     }
+}
+
+/// Octets of records that wait for room on the disk. Programs are refused while any waits, so that only what is under way adds.
+const BACKLOG_MAX: usize = 64 << 20;
+
+/// Records that wait for room on the disk.
+#[derive(Debug, Default)]
+struct Backlog {
+    records: VecDeque<(u64, Vec<u8>)>,
+    octets: usize,
+}
+
+impl Backlog {
+    fn push(&mut self, position: u64, record: Vec<u8>) -> io::Result<()> {
+        let octets = self.octets.saturating_add(record.len());
+        if octets > BACKLOG_MAX {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.octets = octets;
+        self.records.push_back((position, record));
+        Ok(())
+    }
+}
+
+/// Whether an error tells of a full disk, or of a full quota of the user.
+fn lacks_room(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }
 
 /// What stands at a place of a segment.

@@ -172,6 +172,7 @@ pub(super) fn assemble<S: Storage>(
         now,
         blocked: VecDeque::new(),
         sync_at: None,
+        journal_at: None,
         retry_at: None,
         quotas_at: None,
         read_only: None,

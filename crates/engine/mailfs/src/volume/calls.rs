@@ -73,6 +73,11 @@ impl<S: Storage> Volume<S> {
             self.reply(id, Err(errno));
             return;
         }
+        if self.journal.is_full() && changes(&call) {
+            self.note_local_room();
+            self.reply(id, Err(Errno::NoSpc));
+            return;
+        }
         let waits = self.terms.strong && is_durable_when_strong(&call);
         let closed = match &call {
             Call::Release { handle } => self.files.inode_of(*handle),
@@ -85,8 +90,15 @@ impl<S: Storage> Volume<S> {
         self.note_barrier(&call);
         self.reserve_homes();
         let outcome = self.files.call(caller, call, self.now.wall);
+        let was_full = self.journal.is_full();
         if !self.keep() {
             self.reply(id, Err(Errno::Io));
+            return;
+        }
+        if self.journal.is_full() && !was_full {
+            // The change stands, and waits for room; a kill would lose it.
+            self.note_local_room();
+            self.reply(id, Err(Errno::NoSpc));
             return;
         }
         if let Some(inode) = closed {

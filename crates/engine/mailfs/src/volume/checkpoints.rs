@@ -84,7 +84,7 @@ impl<S: Storage> Volume<S> {
 
     /// Goes on with checkpoints: called whenever a commit is won, an account has answered, or time has passed.
     pub(super) fn tend_checkpoints(&mut self) {
-        if self.read_only.is_none() {
+        if self.read_only.is_none() && !self.journal.is_full() {
             if self.checkpoints.making.is_none() && self.checkpoints.is_due() {
                 self.begin_checkpoint();
             }

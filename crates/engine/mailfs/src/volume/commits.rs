@@ -46,6 +46,9 @@ impl<S: Storage> Volume<S> {
 
     /// Builds a commit for all wants whose packs are stored.
     pub(super) fn build_ready(&mut self) {
+        if self.journal.is_full() {
+            return;
+        }
         self.want_barriers();
         let unsent = self.commits.wants.iter();
         let unsent = unsent.filter(|want| want.snapshots.is_none());

@@ -30,6 +30,7 @@ impl<S: Storage> Volume<S> {
             self.commits.due(self.terms.flush_interval),
             self.sync_at,
             self.retry_at,
+            self.journal_at.filter(|_| self.read_only.is_none()),
             self.quotas_at,
             self.accounts.next_trial(),
             self.deadlines.next(),
@@ -45,6 +46,7 @@ impl<S: Storage> Volume<S> {
     /// Time has passed.
     pub fn wake(&mut self, now: Moment) {
         self.at(now);
+        self.retry_journal();
         self.flush_due(now);
         if self.sync_at.is_some_and(|at| at <= now.steady) {
             self.sync_at = None;

@@ -22,6 +22,7 @@ mod fingerprint;
 mod follow;
 mod found;
 mod job;
+mod local_room;
 mod opening;
 mod packs;
 mod pages;

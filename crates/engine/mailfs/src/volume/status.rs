@@ -10,10 +10,10 @@ use super::accounts::AccountStatus;
 use super::chunk_store::ChunkStore;
 use super::fingerprint::Fingerprint;
 use super::state::Volume;
-use super::step::Moment;
+use super::step::{Moment, Notice};
 use super::strategy::Strategy;
 use crate::format::Kind;
-use crate::rows::{Key, PackRow, RowValue, UpkeepRow, packs_prefix};
+use crate::rows::{Key, PackRow, RowValue, SettingsRow, UpkeepRow, packs_prefix};
 
 /// The first octet of keys of facts.
 const FACTS: u8 = 1;
@@ -62,6 +62,8 @@ pub struct Status {
     pub logical: Option<(u64, u64)>,
     /// The last collection and the last check; none before the first.
     pub upkeep: Option<UpkeepRow>,
+    /// How long content of the past stays, and files that are removed elsewhere, in seconds.
+    pub retention: Option<(u64, u64)>,
     /// Copies of packs that accounts of their group lack.
     pub copies_missing: usize,
     /// The accounts.
@@ -140,12 +142,16 @@ impl<S: Storage> Volume<S> {
             disk_misses,
             logical: self.files.tree().pages().counts().ok(),
             upkeep: self.upkeep_row(),
+            retention: self.retention(),
             copies_missing: self.replicas.waiting(),
             accounts: self.accounts.status(now.steady),
             conflicts: self.follow.conflicts,
             conflicts_latest: self.follow.latest.iter().cloned().collect(),
             commits_open: self.open_commits(),
-            read_only: self.read_only.as_ref().map(ToString::to_string),
+            read_only: match &self.read_only {
+                None if self.journal.is_full() => Some(Notice::DiskFull.to_string()),
+                reason => reason.as_ref().map(ToString::to_string),
+            },
         }
     }
 
@@ -168,6 +174,12 @@ impl<S: Storage> Volume<S> {
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(rows)
+    }
+
+    fn retention(&self) -> Option<(u64, u64)> {
+        let row = self.files.tree().get(&Key::Settings.encode()).ok()??;
+        let row = SettingsRow::decode(&row).ok()?;
+        Some((row.keep_versions_s, row.keep_deleted_s))
     }
 
     fn upkeep_row(&self) -> Option<UpkeepRow> {

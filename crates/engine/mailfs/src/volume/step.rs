@@ -110,6 +110,12 @@ pub enum Notice {
     /// The journal cannot be written: the volume takes no more changes.
     #[error("the journal cannot be written: {0}")]
     Journal(String),
+    /// The local disk is full: the volume takes no changes until there is room.
+    #[error("the local disk is full: changes are refused until there is room")]
+    DiskFull,
+    /// The local disk has room again.
+    #[error("the local disk has room again")]
+    DiskHasRoom,
     /// The log has other numbers than before: its order is lost.
     #[error("{0}")]
     Renumbered(String),

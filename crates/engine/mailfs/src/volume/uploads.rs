@@ -16,6 +16,9 @@ use vere_ports::storage::Storage;
 impl<S: Storage> Volume<S> {
     /// Sends chunks.
     pub(super) fn upload(&mut self, cuts: Vec<Cut>, urgency: Urgency) {
+        if self.journal.is_full() {
+            return;
+        }
         let mut pack: Vec<Cut> = Vec::new();
         let mut octets = 0_usize;
         for cut in cuts {

@@ -145,6 +145,8 @@ pub struct Volume<S: Storage> {
     pub(crate) blocked: VecDeque<(CallId, Caller, Call)>,
     /// When the journal is synced next, if anything is unsynced.
     pub(crate) sync_at: Option<Timestamp>,
+    /// When room on the local disk is looked for, while the disk is full.
+    pub(crate) journal_at: Option<Timestamp>,
     /// When failed requests of the chain are tried again.
     pub(crate) retry_at: Option<Timestamp>,
     /// When the accounts are asked for their room again.

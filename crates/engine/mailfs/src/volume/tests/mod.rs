@@ -10,6 +10,7 @@ mod crashes;
 mod dedup;
 mod facts;
 mod fingerprints;
+mod local_disk;
 mod outages;
 mod pages;
 mod races;

@@ -77,6 +77,8 @@ impl<S: Storage> Volume<S> {
         let upkeep = self.upkeep.as_ref()?;
         Some(match &upkeep.stage {
             Stage::Begin => ("listing", 0, 0),
+            Stage::Compare => ("comparing", 0, 0),
+            Stage::Judge(_) => ("judging", 0, 0),
             Stage::Walk(walk) => {
                 let (done, all) = walk.progress();
                 ("pages", done, all)
@@ -201,7 +203,7 @@ impl<S: Storage> Volume<S> {
         loop {
             match self.advance(&mut upkeep) {
                 Ok(true) => {}
-                Ok(false) => break,
+                Ok(false) | Err(Errno::Again) => break,
                 Err(errno) => {
                     upkeep.failed = Some(format!("rows of the volume: {errno}"));
                     upkeep.stage = Stage::Over;
@@ -234,7 +236,10 @@ impl<S: Storage> Volume<S> {
                 if !survey.is_over() {
                     return Ok(false);
                 }
-                self.end_survey(upkeep)?;
+                let stage = std::mem::replace(&mut upkeep.stage, Stage::Compare);
+                if let Stage::Survey(survey) = stage {
+                    upkeep.inventory = survey.finish();
+                }
             }
             Stage::Inspect(inspection) => {
                 while let Some((number, request)) = inspection.next() {
@@ -245,8 +250,13 @@ impl<S: Storage> Volume<S> {
                 if !inspection.is_over() {
                     return Ok(false);
                 }
-                self.end_inspection(upkeep)?;
+                let stage = std::mem::replace(&mut upkeep.stage, Stage::Over);
+                if let Stage::Inspect(inspection) = stage {
+                    upkeep.stage = Stage::Judge(inspection.finish());
+                }
             }
+            Stage::Compare => self.compare_all(upkeep)?,
+            Stage::Judge(_) => self.judge(upkeep)?,
             Stage::Write(writing, then) => {
                 let then = *then;
                 match self.write_on(writing) {
@@ -321,12 +331,8 @@ impl<S: Storage> Volume<S> {
         Ok(())
     }
 
-    fn end_survey(&mut self, upkeep: &mut Upkeep) -> Result<(), Errno> {
-        let stage = std::mem::replace(&mut upkeep.stage, Stage::Over);
-        let Stage::Survey(survey) = stage else {
-            return Ok(());
-        };
-        upkeep.inventory = survey.finish();
+    /// Compares rows with what was listed; another try begins anew.
+    fn compare_all(&mut self, upkeep: &mut Upkeep) -> Result<(), Errno> {
         let is_under_way = |pack: u64, account: Option<u16>| {
             match account {
             None => self.uploads.has(pack),
@@ -343,37 +349,42 @@ impl<S: Storage> Volume<S> {
             is_under_way: &is_under_way,
         };
         upkeep.comparison = compare(self.files.tree(), &upkeep.inventory, &mount)?;
-        let suspects = match &mut upkeep.what {
-            What::Check(terms, report) => {
-                let terms = *terms;
-                report.mails = upkeep.inventory.mails();
-                tree::check_tree(self.files.tree(), report)?;
-                let floor = self.oldest_kept()?;
-                let ends = (upkeep.head, floor);
-                chain::check_chain(&upkeep.inventory, self.terms.lead, ends, report);
-                upkeep.comparison.report(report);
-                check::suspects(terms, &upkeep.comparison, &upkeep.inventory)
-            }
-            What::Collect(..) | What::Rows => Vec::new(),
+        let What::Check(terms, report) = &mut upkeep.what else {
+            return Ok(());
         };
+        let mut found = CheckReport {
+            mails: upkeep.inventory.mails(),
+            ..CheckReport::default()
+        };
+        tree::check_tree(self.files.tree(), &mut found)?;
+        let ends = (upkeep.head, self.oldest_kept()?);
+        chain::check_chain(&upkeep.inventory, self.terms.lead, ends, &mut found);
+        upkeep.comparison.report(&mut found);
+        *report = found;
+        let suspects = check::suspects(*terms, &upkeep.comparison, &upkeep.inventory);
         upkeep.stage = Stage::Inspect(Inspection::new(suspects));
         Ok(())
     }
 
-    fn end_inspection(&mut self, upkeep: &mut Upkeep) -> Result<(), Errno> {
-        let stage = std::mem::replace(&mut upkeep.stage, Stage::Over);
-        let Stage::Inspect(inspection) = stage else {
+    fn judge(&mut self, upkeep: &mut Upkeep) -> Result<(), Errno> {
+        let Stage::Judge(verdicts) = std::mem::replace(&mut upkeep.stage, Stage::Over) else {
             return Ok(());
         };
-        let verdicts = inspection.finish();
-        match &upkeep.what {
-            What::Check(..) => self.end_check(upkeep, &verdicts),
-            What::Collect(..) => {
-                Self::begin_walk(upkeep, &verdicts);
-                Ok(())
-            }
-            What::Rows => Ok(()),
+        if matches!(upkeep.what, What::Collect(..)) {
+            Self::begin_walk(upkeep, &verdicts);
+            return Ok(());
         }
+        let before = match &upkeep.what {
+            What::Check(terms, report) => What::Check(*terms, report.clone()),
+            What::Collect(..) | What::Rows => return Ok(()),
+        };
+        let judged = self.end_check(upkeep, &verdicts);
+        if judged.is_err() {
+            // Another try begins anew.
+            upkeep.stage = Stage::Judge(verdicts);
+            upkeep.what = before;
+        }
+        judged
     }
 
     fn after_rows(&mut self, upkeep: &mut Upkeep, then: Then) -> Result<(), Errno> {

@@ -7,7 +7,7 @@ use super::collect::{CollectReport, CollectTerms, Plan, Present};
 use super::compare::Comparison;
 use super::finding::{CheckReport, CheckTerms};
 use super::history::History;
-use super::inspect::Inspection;
+use super::inspect::{Inspection, Suspect, Verdict};
 use super::listing::{Doomed, Listing};
 use super::moving::Moving;
 use super::rows::{Removing, Writing};
@@ -73,7 +73,11 @@ pub(super) enum What {
 pub(super) enum Stage {
     Begin,
     Survey(Survey),
+    /// Rows are compared with what a check has listed.
+    Compare,
     Inspect(Inspection),
+    /// Mails are read.
+    Judge(Vec<(Suspect, Verdict)>),
     Walk(Box<Walk>),
     Scan(Box<Scan>),
     Write(Writing, Then),

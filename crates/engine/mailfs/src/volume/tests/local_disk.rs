@@ -1,0 +1,119 @@
+//! A local disk that fills up: changes are refused, nothing that was accepted is lost, and the mount goes on with new room.
+
+use super::*;
+
+const ROOT: Inode = Inode::ROOT;
+
+fn fill(world: &mut World) -> Handle {
+    let (_, handle) = world.create(ROOT, "a");
+    world.write(handle, 0, b"before");
+    world.sync().unwrap();
+    let used = world.disk.used();
+    // A longer write than the zeros behind the journal's records.
+    world.disk.set_capacity(Some(used + 100));
+    handle
+}
+
+fn write(handle: Handle, offset: u64, data: &[u8]) -> Call {
+    Call::Write {
+        handle,
+        offset,
+        data: Bytes::copy_from_slice(data),
+        kill_set_id: false,
+    }
+}
+
+fn notices(world: &World) -> Vec<&Notice> {
+    let of_disk = |notice: &&Notice| matches!(notice, Notice::DiskFull | Notice::DiskHasRoom);
+    world.notices.iter().filter(of_disk).collect()
+}
+
+#[test]
+fn a_mount_goes_on_when_a_full_disk_has_room_again() {
+    for folder_is_kept in [true, false] {
+        let mut world = World::new(1);
+        let handle = fill(&mut world);
+        let long = noise(1, 900_000);
+        assert_eq!(world.call(write(handle, 6, &long)), Err(Errno::NoSpc));
+        let create = Call::MakeFolder {
+            parent: ROOT,
+            name: b"folder".to_vec(),
+            mode: 0o755,
+        };
+        assert_eq!(world.call(create.clone()), Err(Errno::NoSpc));
+        for _ in 0..5 {
+            world.pass(Duration::from_secs(10));
+        }
+        assert_eq!(world.call(create.clone()), Err(Errno::NoSpc));
+        assert!(world.volume().read_only().is_none());
+        assert!(world.volume().status().read_only.is_some());
+        // Reading goes on.
+        assert!(world.get(ROOT, "a").unwrap().starts_with(b"before"));
+        world.disk.set_capacity(None);
+        world.pass(Duration::from_secs(2));
+        assert_eq!(notices(&world), [&Notice::DiskFull, &Notice::DiskHasRoom]);
+        assert_eq!(world.volume().status().read_only, None);
+        assert!(world.call(create).is_ok());
+        world.write(handle, 6, &long);
+        assert_eq!(world.fsync(handle), Ok(Reply::Done));
+        world.sync().unwrap();
+        if folder_is_kept {
+            world.kill();
+        } else {
+            world.lose_folder();
+        }
+        world.mount().unwrap();
+        let content = [b"before".as_slice(), &long].concat();
+        assert!(world.get(ROOT, "a").unwrap() == content);
+        assert!(world.lookup(ROOT, "folder").is_ok());
+    }
+}
+
+#[test]
+fn a_kill_on_a_full_disk_loses_nothing_that_was_accepted() {
+    let mut world = World::new(1);
+    let handle = fill(&mut world);
+    assert_eq!(
+        world.call(write(handle, 6, &noise(1, 900_000))),
+        Err(Errno::NoSpc)
+    );
+    world.kill();
+    world.disk.set_capacity(None);
+    world.mount().unwrap();
+    assert_eq!(world.get(ROOT, "a").unwrap(), b"before");
+    world.put(ROOT, "b", b"after");
+    world.sync().unwrap();
+    world.lose_folder();
+    world.mount().unwrap();
+    assert_eq!(world.get(ROOT, "b").unwrap(), b"after");
+}
+
+#[test]
+fn mails_under_way_arrive_while_the_disk_is_full() {
+    let mut world = World::new(1);
+    let (_, handle) = world.create(ROOT, "a");
+    let data = noise(3, 3 << 20);
+    for (number, part) in data.chunks(1 << 20).enumerate() {
+        world.write(handle, (number << 20) as u64, part);
+    }
+    let call = Call::Fsync {
+        handle,
+        data_only: false,
+    };
+    let id = world.begin(call);
+    let held = world.hold_pack();
+    let used = world.disk.used();
+    world.disk.set_capacity(Some(used));
+    world.let_go(held);
+    world.settle();
+    world.pass(Duration::from_secs(5));
+    assert!(world.volume().read_only().is_none());
+    world.disk.set_capacity(None);
+    for _ in 0..5 {
+        world.pass(Duration::from_secs(5));
+    }
+    assert_eq!(world.replies.remove(&id), Some(Ok(Reply::Done)));
+    world.lose_folder();
+    world.mount().unwrap();
+    assert!(world.get(ROOT, "a").unwrap() == data);
+}
