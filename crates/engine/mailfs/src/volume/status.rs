@@ -140,7 +140,7 @@ impl<S: Storage> Volume<S> {
             disk_octets: disk.map_or(0, ChunkStore::octets),
             disk_hits,
             disk_misses,
-            logical: self.files.tree().pages().counts().ok(),
+            logical: self.logical(),
             upkeep: self.upkeep_row(),
             retention: self.retention(),
             copies_missing: self.replicas.waiting(),
@@ -174,6 +174,11 @@ impl<S: Storage> Volume<S> {
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(rows)
+    }
+
+    fn logical(&self) -> Option<(u64, u64)> {
+        self.checkpoints.newest?;
+        self.files.tree().pages().counts().ok()
     }
 
     fn retention(&self) -> Option<(u64, u64)> {

@@ -182,7 +182,9 @@ impl<S: Storage> Opening<S> {
             }
             Ok(ControlFlow::Continue(()))
         })?;
+        let has_ended = states.values().any(|row| !row.has_pages());
         let oldest = states.iter().find(|(_, row)| row.has_pages());
+        let oldest = oldest.filter(|_| has_ended);
         if oldest.is_none_or(|(generation, _)| newest.generation >= *generation) {
             return Err(rolled_back);
         }

@@ -29,22 +29,22 @@ use crate::rows::{
 const MOVE_ROOM: u64 = 64 << 20;
 
 impl<S: Storage> Volume<S> {
-    /// The generation that the oldest checkpoint with pages covers; 0 without one.
+    /// The generation that the oldest checkpoint with pages covers; 0 while no checkpoint has ended.
     pub(super) fn oldest_kept(&self) -> Result<u64, Errno> {
-        let mut oldest = 0;
+        let (mut oldest, mut has_ended) = (0, false);
         self.files
             .tree()
             .visit(&states_prefix(), None, &mut |key, value| {
                 let row = StateRow::decode(value);
-                if let (Ok(Key::State(generation)), Ok(true)) =
-                    (Key::decode(key), row.map(|row| row.has_pages()))
-                {
+                let has_pages = row.is_ok_and(|row| row.has_pages());
+                has_ended |= !has_pages;
+                if let (Ok(Key::State(generation)), true) = (Key::decode(key), has_pages) {
                     oldest = generation;
                     return Ok(ControlFlow::Break(()));
                 }
                 Ok(ControlFlow::Continue(()))
             })?;
-        Ok(oldest)
+        Ok(if has_ended { oldest } else { 0 })
     }
 
     /// Notes that a check has ended.

@@ -78,6 +78,10 @@ impl History {
         let is_named =
             |(generation, _): &(u64, StateRow)| named.is_some_and(|at| *generation <= at);
         history.oldest = history.oldest.filter(is_named);
+        // Without an ended checkpoint everything from the first commit on is within its time.
+        if bare == 0 && history.ended == 0 {
+            history.oldest = None;
+        }
         if history.oldest.is_none() {
             history.changes.retain(|(_, value)| match value {
                 Some(value) => StateRow::decode(value).is_ok_and(|row| row.has_pages()),
@@ -185,10 +189,10 @@ mod tests {
             state(300, 3 * DAY, true),
             state(400, 0, true),
         ];
-        let kept = |now| history(states.clone(), now).oldest.unwrap().0;
-        assert_eq!(kept(8 * DAY - 1), 100);
-        assert_eq!(kept(8 * DAY), 200);
-        assert_eq!(kept(100 * DAY), 300);
+        let kept = |now| history(states.clone(), now).oldest.map(|(at, _)| at);
+        assert_eq!(kept(8 * DAY - 1), None);
+        assert_eq!(kept(8 * DAY), Some(200));
+        assert_eq!(kept(100 * DAY), Some(300));
         let history = history(states, 8 * DAY);
         assert_eq!((history.roots.len(), history.ended), (3, 1));
     }
