@@ -15,6 +15,8 @@ mod garbage;
 mod history;
 mod inspect;
 mod listing;
+mod look;
+mod moves;
 mod moving;
 pub(in crate::volume) mod paths;
 pub(crate) mod rows;
@@ -24,6 +26,7 @@ pub(crate) mod state;
 pub(in crate::volume) mod survey;
 mod tree;
 mod walk;
+mod walking;
 mod write;
 
 pub(crate) use self::clock::LastRun;

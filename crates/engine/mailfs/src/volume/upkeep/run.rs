@@ -16,7 +16,7 @@ use super::collect::{CollectReport, CollectTerms};
 use super::compare::{Comparison, Mount, compare};
 use super::finding::{CheckReport, CheckTerms};
 use super::inspect::Inspection;
-use super::moving::Moved;
+use super::moves::Moved;
 use super::rows::{RowChange, Writing};
 use super::state::{Garbage, Stage, Then, Ticket, Upkeep, Upkept, What};
 use super::survey::{Inventory, Survey};
