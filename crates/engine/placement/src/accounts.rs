@@ -404,7 +404,7 @@ impl Accounts {
     }
 
     /// Whether less than a fifth of an account's room is free, where the account tells.
-    pub(crate) fn is_short(&self, account: u16) -> bool {
+    pub fn is_short(&self, account: u16) -> bool {
         let limit = self
             .accounts
             .get(&account)

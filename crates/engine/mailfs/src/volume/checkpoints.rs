@@ -24,7 +24,6 @@ use crate::format::subject::id_word;
 use crate::format::{Kind, Locator, MailCopy, Subject, mail};
 use crate::pages::{DraftError, Lot, Progress};
 use crate::rows::{Key, RowValue, StateRow};
-use crate::tree::Change;
 
 /// The first octet of keys that belong to files.
 const FILES: u8 = 2;
