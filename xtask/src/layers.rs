@@ -84,7 +84,7 @@ const LAYERS: &[Layer] = &[
         "crates/engine/keep",
         &[BASE, SHARED, PROTOCOLS, &["crates/engine/files"]],
     ),
-    // A volume brings its files to accounts and back, and keeps some of their octets on the local disk.
+    // A volume brings files to accounts and back, and keeps octets on the local disk.
     inner(
         "crates/engine/mailfs",
         &[
@@ -99,7 +99,7 @@ const LAYERS: &[Layer] = &[
         ],
     ),
     inner("crates/engine/queue", &[BASE, SHARED, PROTOCOLS]),
-    // A recovery finds what a volume is opened with.
+    // A recovery finds the keys and facts of a volume.
     inner(
         "crates/engine/recovery",
         &[BASE, SHARED, PROTOCOLS, &["crates/engine/mailfs"]],
