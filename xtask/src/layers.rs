@@ -81,6 +81,15 @@ const LAYERS: &[Layer] = &[
         &[BASE, SHARED, PROTOCOLS, &["crates/engine/files"]],
     ),
     inner(
+        "crates/engine/inventory",
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            &["crates/engine/files", "crates/engine/placement"],
+        ],
+    ),
+    inner(
         "crates/engine/keep",
         &[BASE, SHARED, PROTOCOLS, &["crates/engine/files"]],
     ),
@@ -93,6 +102,7 @@ const LAYERS: &[Layer] = &[
             PROTOCOLS,
             &[
                 "crates/engine/files",
+                "crates/engine/inventory",
                 "crates/engine/keep",
                 "crates/engine/placement",
             ],

@@ -42,7 +42,11 @@ pub(super) fn read(
         *epoch,
         Keys::of_epochs(all).ok_or_else(none)?,
     )?;
-    let salvage = Salvage::new(&volume::terms(described), &of);
+    let salvage = Salvage::new(
+        &volume::terms(described).accounts,
+        of.volume,
+        std::sync::Arc::clone(&of.keys),
+    );
     let bar = bar("reading");
     let found = search::salvage(
         &described.accounts,

@@ -6,6 +6,8 @@ use bytes::{Bytes, BytesMut};
 use vere_ports::mail_accounts::Part;
 use vere_units::Timestamp;
 
+use vere_inventory::inspect::Inspected;
+
 use super::keep_job::{CachedJob, KeepJob, Kept, Opened};
 use crate::format::commit::Record;
 use crate::format::{
@@ -286,13 +288,6 @@ pub(crate) struct InspectJob {
     pub(crate) encoding: Encoding,
     pub(crate) subject: Subject,
     pub(crate) body: Bytes,
-}
-
-/// A mail that is what its subject says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Inspected {
-    /// Its frames.
-    pub(crate) places: Vec<Place>,
 }
 
 impl InspectJob {

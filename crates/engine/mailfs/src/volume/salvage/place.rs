@@ -8,13 +8,13 @@ use vere_ports::storage::Storage;
 use super::super::state::Volume;
 use super::super::step::Moment;
 use super::super::upkeep::paths::visit_extents;
-use super::found::{Chunk, Hint, Salvaged};
 use crate::content::{Content, Piece, Source, Unsent, save};
 use crate::rows::{
     EntryRow, Extent, FILE_SIZE_MAX, Home, InodeRow, Key, NAME_OCTETS_MAX, ROOT_HOME, RowValue,
     SLOT_MAX, WriterRow, encode_entry, entry_key, inode_key, inode_of, tree_prefix,
 };
 use crate::tree::Tree;
+use vere_inventory::salvage::{Chunk, Hint, Salvaged};
 
 /// The folder, as fsck names the like.
 const FOLDER: &str = "lost+found";

@@ -7,7 +7,7 @@ const ROOT: Inode = Inode::ROOT;
 
 /// Reads all mails with content.
 fn read(world: &mut World) -> Salvaged {
-    let mut salvage = Salvage::new(&world.terms, &of());
+    let mut salvage = Salvage::new(&world.terms.accounts, of().volume, of().keys);
     while !salvage.is_over() {
         let Some(SalvageStep::Ask(id, account, _, request)) = salvage.poll() else {
             panic!("the salvage stands still");

@@ -9,25 +9,23 @@ mod chain;
 mod check;
 mod clock;
 mod collect;
-mod compare;
-mod finding;
 mod garbage;
 mod history;
-mod inspect;
 mod listing;
 mod look;
 mod moves;
 mod moving;
-pub(in crate::volume) mod paths;
 pub(crate) mod rows;
 mod run;
 mod scan;
 pub(crate) mod state;
-pub(in crate::volume) mod survey;
-mod tree;
 mod walk;
 mod walking;
 mod write;
+
+use vere_inventory::{compare, finding, fit as tree, inspect, survey};
+
+pub(in crate::volume) use vere_inventory::paths;
 
 pub(crate) use self::clock::LastRun;
 pub use self::collect::{CollectReport, CollectTerms};

@@ -8,14 +8,14 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Urgency};
 use vere_ports::storage::Storage;
 use vere_units::Timestamp;
 
-use super::super::job::{InspectJob, Inspected, Job, Task};
+use super::super::job::{InspectJob, Job, Task};
 use super::super::state::pages::Bring;
 use super::super::state::{Asked, Volume, Working};
 use super::super::step::Moment;
 use super::collect::{CollectReport, CollectTerms};
 use super::compare::{Comparison, Mount, compare};
 use super::finding::{CheckReport, CheckTerms};
-use super::inspect::Inspection;
+use super::inspect::{Inspected, Inspection};
 use super::moves::Moved;
 use super::rows::{RowChange, Writing};
 use super::state::{Garbage, Stage, Then, Ticket, Upkeep, Upkept, What};

@@ -15,10 +15,13 @@ use crate::tree::Tree;
 const DEPTH_MAX: usize = 4_096;
 
 /// Places of files that need some packs, by pack.
-pub(super) type Needs = BTreeMap<PackNumber, BTreeMap<Inode, u64>>;
+pub type Needs = BTreeMap<PackNumber, BTreeMap<Inode, u64>>;
 
 /// Sees the extents of all files: the inode, the offset in the file, the piece and its chunk.
-pub(in crate::volume) fn visit_extents(
+///
+/// # Errors
+/// Failures to read rows.
+pub fn visit_extents(
     tree: &Tree,
     mut see: impl FnMut(Inode, u64, &Run, Extent),
 ) -> Result<(), Errno> {
@@ -39,7 +42,10 @@ pub(in crate::volume) fn visit_extents(
 }
 
 /// The files that need any of these packs, with the first offset.
-pub(super) fn needs(tree: &Tree, packs: &BTreeSet<PackNumber>) -> Result<Needs, Errno> {
+///
+/// # Errors
+/// Failures to read rows.
+pub fn needs(tree: &Tree, packs: &BTreeSet<PackNumber>) -> Result<Needs, Errno> {
     let mut needs = Needs::new();
     if packs.is_empty() {
         return Ok(needs);
@@ -55,7 +61,7 @@ pub(super) fn needs(tree: &Tree, packs: &BTreeSet<PackNumber>) -> Result<Needs, 
 
 /// Paths by inode.
 #[derive(Debug, Default)]
-pub(super) struct Paths {
+pub struct Paths {
     names: HashMap<Inode, (Home, Vec<u8>)>,
     /// The folder of a home.
     folders: HashMap<Home, Inode>,
@@ -63,7 +69,10 @@ pub(super) struct Paths {
 
 impl Paths {
     /// The paths of these inodes. A file of several names has the path of one of them.
-    pub(super) fn of(tree: &Tree, inodes: &HashSet<Inode>) -> Result<Self, Errno> {
+    ///
+    /// # Errors
+    /// Failures to read rows.
+    pub fn of(tree: &Tree, inodes: &HashSet<Inode>) -> Result<Self, Errno> {
         let mut paths = Self::default();
         if inodes.is_empty() {
             return Ok(paths);
@@ -93,7 +102,7 @@ impl Paths {
     }
 
     /// The path of an inode; its number where no entry names the inode.
-    pub(super) fn path(&self, inode: Inode) -> String {
+    pub fn path(&self, inode: Inode) -> String {
         let mut names: Vec<String> = Vec::new();
         let mut at = inode;
         while let Some((home, name)) = self.names.get(&at)

@@ -4,24 +4,33 @@ use std::collections::VecDeque;
 
 use vere_ports::mail_accounts::{Answer, Fault, Request};
 
-use super::super::accounts::mailbox_name;
-use super::super::job::Inspected;
-use crate::format::{FormatError, MailCopy, Subject};
+use crate::format::{FormatError, MailCopy, Place, Subject};
+use vere_placement::accounts::mailbox_name;
 
 /// Mails read at once.
 const READS_MAX: usize = 8;
 
+/// A mail that is what its subject says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspected {
+    /// Its frames.
+    pub places: Vec<Place>,
+}
+
 /// A mail to be verified.
 #[derive(Debug, Clone)]
-pub(super) struct Suspect {
-    pub(super) copy: MailCopy,
-    pub(super) uid_validity: u32,
-    pub(super) subject: Subject,
+pub struct Suspect {
+    /// The place of the mail.
+    pub copy: MailCopy,
+    /// UIDVALIDITY of the mailbox.
+    pub uid_validity: u32,
+    /// The subject of the mail.
+    pub subject: Subject,
 }
 
 /// What a mail is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// The mail of the subject, every octet of it.
     Good(Inspected),
     /// Another mail, or a damaged one.
@@ -32,7 +41,7 @@ pub(super) enum Verdict {
 
 /// Mails that are read.
 #[derive(Debug, Default)]
-pub(super) struct Inspection {
+pub struct Inspection {
     suspects: Vec<Suspect>,
     waiting: VecDeque<usize>,
     reading: usize,
@@ -40,7 +49,9 @@ pub(super) struct Inspection {
 }
 
 impl Inspection {
-    pub(super) fn new(suspects: Vec<Suspect>) -> Self {
+    /// All of them wait.
+    #[must_use]
+    pub fn new(suspects: Vec<Suspect>) -> Self {
         Self {
             waiting: (0..suspects.len()).collect(),
             suspects,
@@ -49,12 +60,18 @@ impl Inspection {
         }
     }
 
-    pub(super) fn get(&self, number: usize) -> Option<&Suspect> {
+    /// A mail by its number.
+    #[must_use]
+    pub fn get(&self, number: usize) -> Option<&Suspect> {
         self.suspects.get(number)
     }
 
     /// The next mail to read, if there is room.
-    pub(super) fn next(&mut self) -> Option<(usize, Request)> {
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "a mail comes after answers too"
+    )]
+    pub fn next(&mut self) -> Option<(usize, Request)> {
         if self.reading >= READS_MAX {
             return None;
         }
@@ -71,7 +88,7 @@ impl Inspection {
     }
 
     /// The octets of an answer; without any the verdict is known.
-    pub(super) fn answered(
+    pub fn answered(
         &mut self,
         number: usize,
         answer: Result<Answer, Fault>,
@@ -90,7 +107,7 @@ impl Inspection {
     }
 
     /// The mail was opened.
-    pub(super) fn opened(&mut self, number: usize, opened: Result<Inspected, FormatError>) {
+    pub fn opened(&mut self, number: usize, opened: Result<Inspected, FormatError>) {
         let verdict = opened.map_or_else(|error| Verdict::Bad(error.to_string()), Verdict::Good);
         self.judged(number, verdict);
     }
@@ -103,15 +120,19 @@ impl Inspection {
     }
 
     /// Mails verified, and all.
-    pub(super) fn progress(&self) -> (usize, usize) {
+    pub fn progress(&self) -> (usize, usize) {
         (self.verdicts.len(), self.suspects.len())
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether every mail has its verdict.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
         self.waiting.is_empty() && self.reading == 0
     }
 
-    pub(super) fn finish(self) -> Vec<(Suspect, Verdict)> {
+    /// The verdicts.
+    #[must_use]
+    pub fn finish(self) -> Vec<(Suspect, Verdict)> {
         self.verdicts
     }
 }

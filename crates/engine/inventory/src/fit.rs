@@ -42,7 +42,10 @@ struct Facts {
 }
 
 /// Reads all rows, and reports every row that does not fit.
-pub(super) fn check_tree(tree: &Tree, report: &mut CheckReport) -> Result<(), Errno> {
+///
+/// # Errors
+/// Failures to read rows.
+pub fn check_tree(tree: &Tree, report: &mut CheckReport) -> Result<(), Errno> {
     let mut facts = Facts::default();
     tree.visit(&[], None, &mut |key, value| {
         if let Err(reason) = facts.row(key, value) {

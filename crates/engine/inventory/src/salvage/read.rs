@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 
-use super::super::accounts::{LOG_MAILBOX, mailbox_name};
-use super::super::boot::Create;
-use super::super::state::Terms;
-use super::super::upkeep::survey::{Inventory, Look, Survey};
+use vere_placement::accounts::{AccountTerms, LOG_MAILBOX, mailbox_name};
+
 use super::found::{Salvaged, has_content};
 use super::frames::{Content, read};
 use crate::format::{Encoding, Keys, MailCopy, MailId, Subject, VolumeId};
+use crate::survey::{Inventory, Look, Survey};
 
 /// Mails read at once.
 const READS_MAX: usize = 8;
@@ -61,16 +60,16 @@ pub struct Salvage {
 impl Salvage {
     /// Begins: every mailbox of every account is listed, and every commit and data pack is read.
     #[must_use]
-    pub fn new(terms: &Terms, of: &Create) -> Self {
-        let accounts = terms.accounts.iter().map(|terms| terms.account);
-        let encodings = terms.accounts.iter();
+    pub fn new(accounts: &[AccountTerms], volume: VolumeId, keys: Arc<Keys>) -> Self {
+        let encodings = accounts.iter();
+        let accounts = accounts.iter().map(|terms| terms.account);
         let mut salvage = Self {
-            volume: of.volume,
-            keys: Arc::clone(&of.keys),
+            volume,
+            keys,
             encodings: encodings
                 .map(|terms| (terms.account, terms.encoding))
                 .collect(),
-            survey: Some(Survey::new(accounts, of.volume.tag())),
+            survey: Some(Survey::new(accounts, volume.tag())),
             inventory: Inventory::default(),
             mails: Vec::new(),
             waiting: VecDeque::new(),

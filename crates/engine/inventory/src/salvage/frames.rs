@@ -8,10 +8,11 @@ use crate::format::{
 
 /// A frame that opens.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Frame {
-    pub(super) entry: IndexEntry,
+pub struct Frame {
+    /// Place, chunk, inode and offset.
+    pub entry: IndexEntry,
     /// Octets of the content.
-    pub(super) length: u32,
+    pub length: u32,
 }
 
 /// What a mail has.

@@ -35,36 +35,43 @@ pub struct SalvageReport {
 
 /// The newest row of an inode.
 #[derive(Debug)]
-pub(super) struct KnownRow {
+pub struct KnownRow {
     generation: u64,
     /// The sequence of the commit.
-    pub(super) sequence: u64,
+    pub sequence: u64,
     /// None where the row was removed.
-    pub(super) row: Option<InodeRow>,
+    pub row: Option<InodeRow>,
 }
 
 /// What commits say about an inode.
 #[derive(Debug, Default)]
-pub(super) struct Hint {
-    pub(super) row: Option<KnownRow>,
-    pub(super) name: Option<(u64, Vec<u8>)>,
+pub struct Hint {
+    /// The newest row.
+    pub row: Option<KnownRow>,
+    /// The newest name, with the generation of its commit.
+    pub name: Option<(u64, Vec<u8>)>,
 }
 
 /// A chunk of a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chunk {
-    pub(super) pack: PackNumber,
-    pub(super) frame: Frame,
+pub struct Chunk {
+    /// The pack.
+    pub pack: PackNumber,
+    /// The frame.
+    pub frame: Frame,
 }
 
 /// The content of a volume without its metadata.
 #[derive(Debug, Default)]
 pub struct Salvaged {
-    pub(super) packs: BTreeMap<u64, PackRow>,
-    pub(super) chunks: Vec<Chunk>,
+    /// Packs by their numbers.
+    pub packs: BTreeMap<u64, PackRow>,
+    /// Every chunk.
+    pub chunks: Vec<Chunk>,
     /// UIDVALIDITY of accounts and their mailboxes.
-    pub(super) validities: BTreeMap<(u16, u16), u32>,
-    pub(super) hints: HashMap<u64, Hint>,
+    pub validities: BTreeMap<(u16, u16), u32>,
+    /// What commits say about inodes.
+    pub hints: HashMap<u64, Hint>,
     /// The highest generation of an authentic commit.
     pub(super) generation: u64,
     /// The highest writer of an authentic mail.

@@ -1,36 +1,40 @@
 //! Rows against listings: copies that are missing, and mails that no row names.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::ControlFlow;
 
 use vere_ports::files::Errno;
 
-use super::super::accounts::{Accounts, FIRST_DATA_MAILBOX, mailbox_name};
 use super::finding::{CheckReport, Finding, MailPlace};
 use super::survey::{Inventory, Sight};
 use crate::format::{Kind, MailCopy, PackNumber, Subject};
 use crate::rows::{Key, PackRow, RowValue, TombstoneRow, packs_prefix, tombstones_prefix};
 use crate::tree::Tree;
+use vere_placement::accounts::{Accounts, FIRST_DATA_MAILBOX, mailbox_name};
 
 /// A pack of the rows, and its copies by what accounts say.
 #[derive(Debug)]
-pub(super) struct Pack {
-    pub(super) row: PackRow,
-    pub(super) good: Vec<MailCopy>,
-    pub(super) missing: Vec<MailCopy>,
+pub struct Pack {
+    /// The row.
+    pub row: PackRow,
+    /// The mail is there.
+    pub good: Vec<MailCopy>,
+    /// The mail is not there.
+    pub missing: Vec<MailCopy>,
     /// The account was not read.
-    pub(super) unknown: Vec<MailCopy>,
+    pub unknown: Vec<MailCopy>,
     /// The mail is there under another UID.
-    pub(super) moved: Vec<(MailCopy, MailCopy)>,
+    pub moved: Vec<(MailCopy, MailCopy)>,
     /// Copies of accounts that the row does not name.
-    pub(super) unnamed: Vec<MailCopy>,
+    pub unnamed: Vec<MailCopy>,
     /// Members of the group without a copy.
-    pub(super) lacking: Vec<u16>,
+    pub lacking: Vec<u16>,
 }
 
 impl Pack {
     /// The copies as the row should have them.
-    pub(super) fn corrected(&self) -> Vec<MailCopy> {
+    pub fn corrected(&self) -> Vec<MailCopy> {
         let moved = self.moved.iter().map(|(_, to)| *to);
         let known = self.good.iter().chain(&self.unknown).copied();
         let mut copies: Vec<MailCopy> = known.chain(moved).collect();
@@ -45,37 +49,52 @@ impl Pack {
 
 /// A second mail of equal id.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Duplicate {
-    pub(super) pack: u64,
-    pub(super) kept: MailCopy,
-    pub(super) extra: MailCopy,
+pub struct Duplicate {
+    /// The number of the pack.
+    pub pack: u64,
+    /// The copy that stays.
+    pub kept: MailCopy,
+    /// The second mail.
+    pub extra: MailCopy,
 }
 
 /// What rows and listings say together.
 #[derive(Debug, Default)]
-pub(super) struct Comparison {
-    pub(super) packs: BTreeMap<u64, Pack>,
-    pub(super) tombstones: BTreeMap<u64, TombstoneRow>,
-    pub(super) duplicates: Vec<Duplicate>,
-    pub(super) orphans: Vec<(Subject, MailCopy)>,
+pub struct Comparison {
+    /// The packs by their numbers.
+    pub packs: BTreeMap<u64, Pack>,
+    /// The tombstones by the numbers of their packs.
+    pub tombstones: BTreeMap<u64, TombstoneRow>,
+    /// Second mails of packs.
+    pub duplicates: Vec<Duplicate>,
+    /// Mails of the volume that no row names.
+    pub orphans: Vec<(Subject, MailCopy)>,
     /// Mailboxes with other numbers than the rows say: expected and found.
-    pub(super) renumbered: BTreeMap<(u16, u16), (u32, u32)>,
+    pub renumbered: BTreeMap<(u16, u16), (u32, u32)>,
     findings: Vec<Finding>,
 }
 
 /// What the comparison must know of the mount.
-pub(super) struct Mount<'a> {
-    pub(super) accounts: &'a Accounts,
+pub struct Mount<'a> {
+    /// The accounts.
+    pub accounts: &'a Accounts,
     /// Whether a pack, or a copy of a pack for an account, is on its way.
-    pub(super) is_under_way: &'a dyn Fn(u64, Option<u16>) -> bool,
+    pub is_under_way: &'a dyn Fn(u64, Option<u16>) -> bool,
+}
+
+impl fmt::Debug for Mount<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut mount = formatter.debug_struct("Mount");
+        mount.field("accounts", &self.accounts);
+        mount.finish_non_exhaustive()
+    }
 }
 
 /// Compares.
-pub(super) fn compare(
-    tree: &Tree,
-    inventory: &Inventory,
-    mount: &Mount<'_>,
-) -> Result<Comparison, Errno> {
+///
+/// # Errors
+/// Failures to read rows.
+pub fn compare(tree: &Tree, inventory: &Inventory, mount: &Mount<'_>) -> Result<Comparison, Errno> {
     let mut comparison = Comparison::default();
     comparison.compare_numbers(inventory, mount.accounts);
     tree.visit(&packs_prefix(), None, &mut |key, value| {
@@ -236,7 +255,7 @@ impl Comparison {
     }
 
     /// The packs that have a wrong copy.
-    pub(super) fn wrong_packs(&self) -> BTreeSet<PackNumber> {
+    pub fn wrong_packs(&self) -> BTreeSet<PackNumber> {
         let wrong = self
             .packs
             .iter()
@@ -245,7 +264,7 @@ impl Comparison {
     }
 
     /// Adds what was found, but for missing copies, whose files are to be named.
-    pub(super) fn report(&mut self, report: &mut CheckReport) {
+    pub fn report(&mut self, report: &mut CheckReport) {
         for finding in self.findings.drain(..) {
             report.add(finding);
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use vere_ports::mail_accounts::{Answer, Fault, Listed, Request, UidRange};
 
-use super::super::accounts::{FIRST_DATA_MAILBOX, LOG_MAILBOX, mailbox_name};
 use crate::format::{MailCopy, MailId, Subject};
+use vere_placement::accounts::{FIRST_DATA_MAILBOX, LOG_MAILBOX, mailbox_name};
 
 /// UIDs asked for at once.
 const SLICE: u32 = 1_000;
@@ -14,7 +14,7 @@ const SHOWN: usize = 60;
 
 /// A look at an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub enum Look {
     /// Which mailboxes there are.
     Mailboxes,
     /// A slice of a mailbox.
@@ -29,7 +29,9 @@ pub(crate) enum Look {
 }
 
 impl Look {
-    pub(crate) fn request(self) -> Request {
+    /// The request of the look.
+    #[must_use]
+    pub fn request(self) -> Request {
         match self {
             Self::Mailboxes => Request::Mailboxes,
             Self::Slice {
@@ -55,42 +57,46 @@ impl Look {
 
 /// A mail as its account lists the mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// Octets as the account keeps the mail.
-    pub(crate) size: u32,
+    pub size: u32,
     /// The mail's subject: parsed if the mail is one of this volume, else the text as the account gives it.
-    pub(crate) subject: Result<Subject, String>,
+    pub subject: Result<Subject, String>,
 }
 
 /// A mailbox as listed.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
-    pub(crate) uid_validity: u32,
+pub struct Shelf {
+    /// UIDVALIDITY.
+    pub uid_validity: u32,
     /// The first UID that the listing says nothing about.
     end: u32,
-    pub(crate) mails: BTreeMap<u32, Seen>,
+    /// The mails by their UIDs.
+    pub mails: BTreeMap<u32, Seen>,
 }
 
 /// An account as listed.
 #[derive(Debug, Default)]
-pub(crate) struct Holding {
+pub struct Holding {
     /// Why the account could not be read, if so.
-    pub(crate) fault: Option<String>,
-    pub(crate) mailboxes: BTreeMap<u16, Shelf>,
+    pub fault: Option<String>,
+    /// The mailboxes by their numbers.
+    pub mailboxes: BTreeMap<u16, Shelf>,
     /// Mailboxes in the volume's folder that the volume does not use.
-    pub(crate) strange: Vec<String>,
+    pub strange: Vec<String>,
 }
 
 /// All accounts as listed.
 #[derive(Debug, Default)]
-pub(crate) struct Inventory {
-    pub(crate) accounts: BTreeMap<u16, Holding>,
+pub struct Inventory {
+    /// The accounts by their numbers.
+    pub accounts: BTreeMap<u16, Holding>,
     by_mail: BTreeMap<(u16, MailId), Vec<MailCopy>>,
 }
 
 /// What the inventory says about a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub enum Sight {
     /// The mail is there.
     There,
     /// No such mail is there.
@@ -101,25 +107,25 @@ pub(crate) enum Sight {
 
 impl Inventory {
     /// The mail at a place.
-    pub(crate) fn at(&self, copy: MailCopy) -> Option<&Seen> {
+    pub fn at(&self, copy: MailCopy) -> Option<&Seen> {
         let holding = self.accounts.get(&copy.account)?;
         holding.mailboxes.get(&copy.mailbox)?.mails.get(&copy.uid)
     }
 
     /// The numbers of a mailbox; none for a mailbox that does not exist or was not read.
-    pub(crate) fn uid_validity(&self, account: u16, mailbox: u16) -> Option<u32> {
+    pub fn uid_validity(&self, account: u16, mailbox: u16) -> Option<u32> {
         let shelf = self.accounts.get(&account)?.mailboxes.get(&mailbox)?;
         Some(shelf.uid_validity).filter(|number| *number != 0)
     }
 
     /// Whether an account was read whole.
-    pub(crate) fn is_read(&self, account: u16) -> bool {
+    pub fn is_read(&self, account: u16) -> bool {
         let holding = self.accounts.get(&account);
         holding.is_some_and(|holding| holding.fault.is_none())
     }
 
     /// Whether a mail is at a place that has these numbers.
-    pub(crate) fn sees(&self, copy: MailCopy, mail: MailId, uid_validity: Option<u32>) -> Sight {
+    pub fn sees(&self, copy: MailCopy, mail: MailId, uid_validity: Option<u32>) -> Sight {
         if !self.is_read(copy.account) {
             return Sight::Unknown;
         }
@@ -141,14 +147,14 @@ impl Inventory {
     }
 
     /// Every place at an account where the subject names a mail, lowest UID first.
-    pub(crate) fn places(&self, account: u16, mail: MailId) -> &[MailCopy] {
+    pub fn places(&self, account: u16, mail: MailId) -> &[MailCopy] {
         self.by_mail
             .get(&(account, mail))
             .map_or(&[], Vec::as_slice)
     }
 
     /// Mails listed.
-    pub(crate) fn mails(&self) -> usize {
+    pub fn mails(&self) -> usize {
         let shelves = self
             .accounts
             .values()
@@ -157,7 +163,7 @@ impl Inventory {
     }
 
     /// Every mail of a range of mailboxes.
-    pub(crate) fn of_mailboxes(
+    pub fn of_mailboxes(
         &self,
         mailboxes: std::ops::RangeInclusive<u16>,
     ) -> impl Iterator<Item = (MailCopy, &Seen)> {
@@ -179,7 +185,7 @@ impl Inventory {
 
 impl Seen {
     /// Whether the subject names a mail.
-    pub(crate) fn is(&self, mail: MailId) -> bool {
+    pub fn is(&self, mail: MailId) -> bool {
         self.subject
             .as_ref()
             .is_ok_and(|subject| subject.mail == mail)
@@ -188,7 +194,7 @@ impl Seen {
 
 /// A survey of accounts.
 #[derive(Debug)]
-pub(crate) struct Survey {
+pub struct Survey {
     tag: u32,
     waiting: VecDeque<(u16, Look)>,
     asked: usize,
@@ -200,7 +206,7 @@ pub(crate) struct Survey {
 
 impl Survey {
     /// A survey of these accounts for a volume with this tag.
-    pub(crate) fn new(accounts: impl Iterator<Item = u16>, tag: u32) -> Self {
+    pub fn new(accounts: impl Iterator<Item = u16>, tag: u32) -> Self {
         let mut survey = Self {
             tag,
             waiting: VecDeque::new(),
@@ -217,13 +223,13 @@ impl Survey {
     }
 
     /// The log of an account is of interest up to this UID only.
-    pub(crate) const fn ends_log(mut self, account: u16, last: u32) -> Self {
+    pub const fn ends_log(mut self, account: u16, last: u32) -> Self {
         self.log_last = Some((account, last));
         self
     }
 
     /// Hands over the mails that were listed since the last call; the survey forgets them.
-    pub(crate) fn drain(&mut self, see: &mut dyn FnMut(MailCopy, Seen)) {
+    pub fn drain(&mut self, see: &mut dyn FnMut(MailCopy, Seen)) {
         for (account, holding) in &mut self.found.accounts {
             for (mailbox, shelf) in &mut holding.mailboxes {
                 for (uid, seen) in std::mem::take(&mut shelf.mails) {
@@ -239,24 +245,28 @@ impl Survey {
     }
 
     /// The next look, if any.
-    pub(crate) fn next(&mut self) -> Option<(u16, Look)> {
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "a look comes after answers too"
+    )]
+    pub fn next(&mut self) -> Option<(u16, Look)> {
         let next = self.waiting.pop_front()?;
         self.asked = self.asked.saturating_add(1);
         Some(next)
     }
 
     /// Looks taken, and looks known to be left.
-    pub(crate) fn progress(&self) -> (usize, usize) {
+    pub fn progress(&self) -> (usize, usize) {
         (self.looks, self.waiting.len().saturating_add(self.asked))
     }
 
     /// Whether everything is listed.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.waiting.is_empty() && self.asked == 0
     }
 
     /// An account has answered.
-    pub(crate) fn answered(&mut self, account: u16, look: Look, answer: Result<Answer, Fault>) {
+    pub fn answered(&mut self, account: u16, look: Look, answer: Result<Answer, Fault>) {
         self.asked = self.asked.saturating_sub(1);
         self.looks = self.looks.saturating_add(1);
         let failed = match (look, answer) {
@@ -350,7 +360,7 @@ impl Survey {
     }
 
     /// What was found.
-    pub(crate) fn finish(mut self) -> Inventory {
+    pub fn finish(mut self) -> Inventory {
         let mut by_mail: BTreeMap<(u16, MailId), Vec<MailCopy>> = BTreeMap::new();
         for (copy, seen) in self.found.of_mailboxes(0..=u16::MAX) {
             if let Ok(subject) = &seen.subject {

@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::format::{MailCopy, MailId};
 
-use super::super::accounts::mailbox_name;
+use vere_placement::accounts::mailbox_name;
 
 /// Findings of a report; further ones are counted.
-pub(super) const FINDINGS_MAX: usize = 100_000;
+const FINDINGS_MAX: usize = 100_000;
 
 /// How thorough a check is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,7 +30,9 @@ pub struct MailPlace {
 }
 
 impl MailPlace {
-    pub(crate) fn of(copy: MailCopy) -> Self {
+    /// The place of a copy.
+    #[must_use]
+    pub fn of(copy: MailCopy) -> Self {
         Self {
             account: copy.account,
             mailbox: mailbox_name(copy.mailbox),
@@ -190,7 +192,8 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    pub(super) fn add(&mut self, finding: Finding) {
+    /// Adds a finding, or counts one beyond the bound.
+    pub fn add(&mut self, finding: Finding) {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(finding);
         } else {
