@@ -138,9 +138,12 @@ pub(super) struct Written {
     pub(super) strange: Vec<String>,
 }
 
+/// The rows of accounts and groups by their numbers, and the number of the lead.
+type Rows<'a> = (&'a [(u16, AccountRow)], &'a [(u16, GroupRow)], u16);
+
 /// Writes the file of a volume from its rows. Accounts that were not given get their passwords by a prompt.
 pub(super) fn text(
-    (accounts, groups, lead): (&[(u16, AccountRow)], &[(u16, GroupRow)], u16),
+    (accounts, groups, lead): Rows<'_>,
     given: &[VolumeAccount],
     args: &RebuildArgs,
     description: &Description,
