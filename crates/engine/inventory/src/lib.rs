@@ -1,10 +1,11 @@
 //! What the accounts of a volume have. A [`survey`] lists every mailbox; rows are compared with the listings ([`compare`]) and
 //! with each other ([`fit`]); an [`inspect`]ion reads whole mails; a [`finding`] is told to people, by the [`paths`] of files. A
-//! [`salvage`] finds content by mails alone. The crate `vere-mailfs` asks the accounts, and changes rows.
+//! [`salvage`] finds content by mails alone, and [`head`] is the mailbox of facts. The crate `vere-mailfs` asks the accounts, and changes rows.
 
 pub mod compare;
 pub mod finding;
 pub mod fit;
+pub mod head;
 pub mod inspect;
 pub mod paths;
 pub mod salvage;

@@ -9,10 +9,9 @@
 
 mod epoch;
 mod leave;
-mod look;
-mod mails;
 mod run;
-mod tidy;
+
+use vere_inventory::head::{look, outgoing as mails, tidy};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

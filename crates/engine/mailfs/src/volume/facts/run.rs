@@ -182,7 +182,8 @@ impl<S: Storage> Volume<S> {
         };
         match (&mut run.stage, ticket) {
             (Stage::Look(looking), FactsTicket::Look) => {
-                looking.answered(answer, &self.seals, encoding);
+                let of = (self.seals.volume, &*self.seals.keys);
+                looking.answered(answer, of, encoding);
             }
             (Stage::Slots(mails, _) | Stage::Facts(mails), FactsTicket::Mail(number)) => {
                 mails.answered(number, answer);

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use vere_ports::mail_accounts::{Answer, Fault, Listed, Request, UidRange};
 
-use super::super::accounts::{HEAD_MAILBOX, mailbox_name};
 use crate::format::{Kind, MailId, Subject};
+use vere_placement::accounts::{HEAD_MAILBOX, mailbox_name};
 
 /// Attempts for an account.
 const ATTEMPTS_MAX: u8 = 3;
@@ -14,7 +14,7 @@ const UIDS_MAX: usize = 500;
 
 /// Accounts on their way to be tidy.
 #[derive(Debug)]
-pub(super) struct Tidying {
+pub struct Tidying {
     accounts: VecDeque<u16>,
     /// The volume's word in subjects.
     tag: u32,
@@ -27,18 +27,15 @@ pub(super) struct Tidying {
     is_asked: bool,
     attempts: u8,
     /// Mails removed.
-    pub(super) removed: usize,
+    pub removed: usize,
     /// Accounts that were left as they are, with the reason.
-    pub(super) failed: Vec<(u16, String)>,
+    pub failed: Vec<(u16, String)>,
 }
 
 impl Tidying {
-    pub(super) fn new(
-        accounts: Vec<u16>,
-        tag: u32,
-        slots: BTreeSet<MailId>,
-        facts: MailId,
-    ) -> Self {
+    /// These slots and these facts stay.
+    #[must_use]
+    pub fn new(accounts: Vec<u16>, tag: u32, slots: BTreeSet<MailId>, facts: MailId) -> Self {
         Self {
             accounts: accounts.into(),
             tag,
@@ -52,12 +49,14 @@ impl Tidying {
         }
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether no account is left.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
         self.accounts.is_empty()
     }
 
     /// Accounts that wait for another attempt get none.
-    pub(super) fn give_up(&mut self) {
+    pub fn give_up(&mut self) {
         let waiting = usize::from(self.is_asked);
         for account in self.accounts.drain(waiting.min(self.accounts.len())..) {
             let reason = "expected an answer in time; found none".to_owned();
@@ -65,11 +64,14 @@ impl Tidying {
         }
     }
 
-    pub(super) fn left(&self) -> usize {
+    /// Accounts left.
+    #[must_use]
+    pub fn left(&self) -> usize {
         self.accounts.len()
     }
 
-    pub(super) fn next(&mut self, may_try: impl Fn(u16) -> bool) -> Option<(u16, Request)> {
+    /// The next request, to an account that may be asked.
+    pub fn next(&mut self, may_try: impl Fn(u16) -> bool) -> Option<(u16, Request)> {
         let account = self.accounts.front().copied()?;
         if self.is_asked || !may_try(account) {
             return None;
@@ -93,7 +95,8 @@ impl Tidying {
         Some((account, request))
     }
 
-    pub(super) fn answered(&mut self, answer: Result<Answer, Fault>) {
+    /// The account has answered.
+    pub fn answered(&mut self, answer: Result<Answer, Fault>) {
         self.is_asked = false;
         match answer {
             Ok(Answer::Listed {

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use vere_ports::mail_accounts::{Answer, Fault, Request};
 
-use super::super::accounts::{HEAD_MAILBOX, mailbox_name};
 use crate::format::MailId;
 use crate::format::subject::id_word;
+use vere_placement::accounts::{HEAD_MAILBOX, mailbox_name};
 
 /// Attempts for a mail: the pauses between double from a second on; the last attempt comes after 15 s.
 const ATTEMPTS_MAX: u8 = 5;
@@ -14,7 +14,7 @@ const ASKED_MAX: usize = 8;
 
 /// Mails on their way.
 #[derive(Debug, Default)]
-pub(super) struct Mails(Vec<Outgoing>);
+pub struct Mails(Vec<Outgoing>);
 
 #[derive(Debug)]
 struct Outgoing {
@@ -38,7 +38,8 @@ enum State {
 }
 
 impl Mails {
-    pub(super) fn add(&mut self, account: u16, id: MailId, mail: Bytes) {
+    /// A mail for an account.
+    pub fn add(&mut self, account: u16, id: MailId, mail: Bytes) {
         self.0.push(Outgoing {
             account,
             id,
@@ -50,7 +51,7 @@ impl Mails {
     }
 
     /// The next request, to an account that may be asked.
-    pub(super) fn next(&mut self, may_try: impl Fn(u16) -> bool) -> Option<(usize, u16, Request)> {
+    pub fn next(&mut self, may_try: impl Fn(u16) -> bool) -> Option<(usize, u16, Request)> {
         let is_asked = |mail: &&Outgoing| mail.state == State::Asked;
         if self.0.iter().filter(is_asked).count() >= ASKED_MAX {
             return None;
@@ -78,7 +79,8 @@ impl Mails {
         Some((number, mail.account, request))
     }
 
-    pub(super) fn answered(&mut self, number: usize, answer: Result<Answer, Fault>) {
+    /// The account has answered the request for a mail.
+    pub fn answered(&mut self, number: usize, answer: Result<Answer, Fault>) {
         let Some(mail) = self.0.get_mut(number) else {
             return;
         };
@@ -100,7 +102,7 @@ impl Mails {
     }
 
     /// Mails that wait for another attempt get none.
-    pub(super) fn give_up(&mut self) {
+    pub fn give_up(&mut self) {
         for mail in &mut self.0 {
             if matches!(mail.state, State::Waiting | State::Doubtful) {
                 mail.state = State::Failed(format!("the account fails: {}", mail.fault));
@@ -108,20 +110,24 @@ impl Mails {
         }
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether every mail is stored or given up.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
         let is_over = |mail: &Outgoing| matches!(mail.state, State::Stored | State::Failed(_));
         self.0.iter().all(is_over)
     }
 
     /// Accounts that lack a mail, with the reason.
-    pub(super) fn failed(&self) -> impl Iterator<Item = (u16, &str)> {
+    pub fn failed(&self) -> impl Iterator<Item = (u16, &str)> {
         self.0.iter().filter_map(|mail| match &mail.state {
             State::Failed(reason) => Some((mail.account, reason.as_str())),
             _ => None,
         })
     }
 
-    pub(super) fn progress(&self) -> (usize, usize) {
+    /// Mails stored, and all.
+    #[must_use]
+    pub fn progress(&self) -> (usize, usize) {
         let is_stored = |mail: &&Outgoing| mail.state == State::Stored;
         (self.0.iter().filter(is_stored).count(), self.0.len())
     }

@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use vere_ports::mail_accounts::{Answer, Fault, Request, UidRange};
 
-use super::super::accounts::{HEAD_MAILBOX, mailbox_name};
-use super::super::job::Seals;
 use crate::format::slot::Slot;
 use crate::format::volume::Facts;
-use crate::format::{Encoding, FormatError, Kind, MailId, Subject, mail, open};
+use crate::format::{Encoding, FormatError, Keys, Kind, MailId, Subject, VolumeId, mail, open};
+use vere_placement::accounts::{HEAD_MAILBOX, mailbox_name};
 
 /// Mails read by a look at an account.
 const READS_MAX: usize = 300;
 
 /// A look.
 #[derive(Debug)]
-pub(super) struct Looking {
+pub struct Looking {
     /// Accounts to be asked, the best one first.
     accounts: VecDeque<u16>,
     /// Slots that are wanted and not read yet.
@@ -25,14 +24,18 @@ pub(super) struct Looking {
     is_listed: bool,
     unread: VecDeque<(u32, Subject)>,
     is_asked: bool,
-    pub(super) facts: Option<Facts>,
-    pub(super) slots: BTreeMap<MailId, Slot>,
+    /// The newest facts, as soon as read.
+    pub facts: Option<Facts>,
+    /// The slots that were wanted, as far as read.
+    pub slots: BTreeMap<MailId, Slot>,
     /// Why the last account was of no use.
-    pub(super) fault: String,
+    pub fault: String,
 }
 
 impl Looking {
-    pub(super) fn new(accounts: Vec<u16>, wanted: BTreeSet<MailId>) -> Self {
+    /// Asks the accounts in this order, until the facts and these slots are there.
+    #[must_use]
+    pub fn new(accounts: Vec<u16>, wanted: BTreeSet<MailId>) -> Self {
         Self {
             accounts: accounts.into(),
             wanted,
@@ -47,7 +50,11 @@ impl Looking {
     }
 
     /// The next request, if any.
-    pub(super) fn next(&mut self) -> Option<(u16, Request)> {
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "a request comes after answers too"
+    )]
+    pub fn next(&mut self) -> Option<(u16, Request)> {
         if self.is_asked {
             return None;
         }
@@ -73,19 +80,22 @@ impl Looking {
     }
 
     /// Whether everything wanted is there.
-    pub(super) fn has_all(&self) -> bool {
+    #[must_use]
+    pub fn has_all(&self) -> bool {
         self.is_listed && self.unread.is_empty() && self.wanted.is_empty()
     }
 
     /// Whether no account is left to ask.
-    pub(super) fn is_over(&self) -> bool {
+    #[must_use]
+    pub fn is_over(&self) -> bool {
         self.has_all() || self.accounts.is_empty()
     }
 
-    pub(super) fn answered(
+    /// The account has answered.
+    pub fn answered(
         &mut self,
         answer: Result<Answer, Fault>,
-        seals: &Seals,
+        of: (VolumeId, &Keys),
         encoding: Encoding,
     ) {
         self.is_asked = false;
@@ -99,13 +109,13 @@ impl Looking {
                 self.is_listed = true;
                 let subjects = mails.iter().filter_map(|mail| {
                     let subject = Subject::parse(&mail.subject).ok()?;
-                    (subject.volume == seals.volume.tag()).then_some((mail.uid, subject))
+                    (subject.volume == of.0.tag()).then_some((mail.uid, subject))
                 });
                 self.choose(subjects.collect());
             }
             Ok(Answer::Read(parts)) => {
                 if let Some((_, subject)) = self.unread.pop_front() {
-                    let read = self.read(&subject, &parts.concat(), seals, encoding);
+                    let read = self.read(&subject, &parts.concat(), of, encoding);
                     if let Err(error) = read {
                         self.fault = error.to_string();
                     }
@@ -149,19 +159,19 @@ impl Looking {
         &mut self,
         subject: &Subject,
         body: &[u8],
-        seals: &Seals,
+        (volume, keys): (VolumeId, &Keys),
         encoding: Encoding,
     ) -> Result<(), FormatError> {
         let body = mail::unwrap(body, encoding)?;
         if subject.kind == Kind::Slot {
             let slot = Slot::decode(&body)?;
-            if slot.head.volume == seals.volume && self.wanted.remove(&slot.head.mail) {
+            if slot.head.volume == volume && self.wanted.remove(&slot.head.mail) {
                 self.slots.insert(slot.head.mail, slot);
             }
             return Ok(());
         }
-        let opened = open(&body, &seals.keys, None)?;
-        if opened.head.kind == Kind::Volume && opened.head.volume == seals.volume {
+        let opened = open(&body, keys, None)?;
+        if opened.head.kind == Kind::Volume && opened.head.volume == volume {
             self.facts = Some(Facts::decode(opened.last())?);
             // Older ones need not be read.
             self.unread.retain(|(_, of)| of.kind != Kind::Volume);
