@@ -81,12 +81,20 @@ const LAYERS: &[Layer] = &[
         &[BASE, SHARED, PROTOCOLS, &["crates/engine/files"]],
     ),
     inner(
+        "crates/engine/sealing",
+        &[BASE, SHARED, PROTOCOLS, &["crates/engine/keep"]],
+    ),
+    inner(
         "crates/engine/inventory",
         &[
             BASE,
             SHARED,
             PROTOCOLS,
-            &["crates/engine/files", "crates/engine/placement"],
+            &[
+                "crates/engine/files",
+                "crates/engine/placement",
+                "crates/engine/sealing",
+            ],
         ],
     ),
     inner(
@@ -105,6 +113,7 @@ const LAYERS: &[Layer] = &[
                 "crates/engine/inventory",
                 "crates/engine/keep",
                 "crates/engine/placement",
+                "crates/engine/sealing",
             ],
         ],
     ),

@@ -4,18 +4,13 @@ use std::collections::VecDeque;
 
 use vere_ports::mail_accounts::{Answer, Fault, Request};
 
-use crate::format::{FormatError, MailCopy, Place, Subject};
+use crate::format::{FormatError, MailCopy, Subject};
+
 use vere_placement::accounts::mailbox_name;
+pub use vere_sealing::job::Inspected;
 
 /// Mails read at once.
 const READS_MAX: usize = 8;
-
-/// A mail that is what its subject says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inspected {
-    /// Its frames.
-    pub places: Vec<Place>,
-}
 
 /// A mail to be verified.
 #[derive(Debug, Clone)]

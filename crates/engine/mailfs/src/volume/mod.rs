@@ -21,7 +21,6 @@ mod fetches;
 mod fingerprint;
 mod follow;
 mod found;
-mod job;
 mod local_room;
 mod opening;
 mod packs;
@@ -44,6 +43,7 @@ mod uploads;
 
 use vere_keep::{chunk_store, journal, keep_job, local, page_store, record};
 use vere_placement::{accounts, rates, scarcity, strategy};
+use vere_sealing::job;
 
 #[cfg(test)]
 mod tests;

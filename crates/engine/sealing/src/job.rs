@@ -6,14 +6,12 @@ use bytes::{Bytes, BytesMut};
 use vere_ports::mail_accounts::Part;
 use vere_units::Timestamp;
 
-use vere_inventory::inspect::Inspected;
-
-use super::keep_job::{CachedJob, KeepJob, Kept, Opened};
 use crate::format::commit::Record;
 use crate::format::{
     Builder, ChunkId, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind,
     Locator, MailId, PackNumber, Place, Subject, VolumeId, mail, open, open_frame_in_place,
 };
+use vere_keep::keep_job::{CachedJob, KeepJob, Kept, Opened};
 
 const HEAD_LEN: u32 = HEAD_OCTETS as u32;
 
@@ -23,10 +21,11 @@ pub struct JobId(pub u64);
 
 /// A job.
 #[derive(Debug)]
-pub struct Job(pub(crate) Task);
+pub struct Job(pub Task);
 
+/// What a job does.
 #[derive(Debug)]
-pub(crate) enum Task {
+pub enum Task {
     /// Gives the chunks of a pack their ids.
     Name(NameJob),
     /// Makes the mails of a pack.
@@ -45,10 +44,11 @@ pub(crate) enum Task {
 
 /// The end of a job.
 #[derive(Debug)]
-pub struct JobResult(pub(crate) Done);
+pub struct JobResult(pub Done);
 
+/// What a job has done.
 #[derive(Debug)]
-pub(crate) enum Done {
+pub enum Done {
     /// The ids of chunks, in order.
     Named(Vec<ChunkId>),
     /// The mails of a pack.
@@ -83,17 +83,22 @@ impl Job {
 
 /// A volume as its mails name it.
 #[derive(Debug, Clone)]
-pub(crate) struct Seals {
-    pub(crate) volume: VolumeId,
-    pub(crate) epoch: u16,
-    pub(crate) keys: Arc<Keys>,
+pub struct Seals {
+    /// The volume.
+    pub volume: VolumeId,
+    /// The key epoch of new mails.
+    pub epoch: u16,
+    /// The keys.
+    pub keys: Arc<Keys>,
 }
 
 /// Chunks that may be on accounts already.
 #[derive(Debug)]
-pub(crate) struct NameJob {
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) chunks: Vec<Unpacked>,
+pub struct NameJob {
+    /// The keys.
+    pub keys: Arc<Keys>,
+    /// The chunks.
+    pub chunks: Vec<Unpacked>,
 }
 
 impl NameJob {
@@ -106,42 +111,54 @@ impl NameJob {
 
 /// Chunks to be packed into a mail.
 #[derive(Debug)]
-pub(crate) struct PackJob {
-    pub(crate) seals: Seals,
-    pub(crate) pack: PackNumber,
-    pub(crate) group: u16,
-    pub(crate) chunks: Vec<Unpacked>,
+pub struct PackJob {
+    /// The volume.
+    pub seals: Seals,
+    /// The number of the pack.
+    pub pack: PackNumber,
+    /// The group.
+    pub group: u16,
+    /// The chunks.
+    pub chunks: Vec<Unpacked>,
     /// The ids of the chunks, in their order.
-    pub(crate) names: Vec<ChunkId>,
+    pub names: Vec<ChunkId>,
     /// The encodings of the group's accounts.
-    pub(crate) encodings: Vec<Encoding>,
-    pub(crate) date: Timestamp,
+    pub encodings: Vec<Encoding>,
+    /// The date of the mails.
+    pub date: Timestamp,
 }
 
 /// Octets of a file that become a chunk.
 #[derive(Debug, Clone)]
-pub(crate) struct Unpacked {
-    pub(crate) inode: u64,
-    pub(crate) offset: u64,
+pub struct Unpacked {
+    /// The inode of the file.
+    pub inode: u64,
+    /// The offset in the file.
+    pub offset: u64,
     /// The octets, in order.
-    pub(crate) pieces: Vec<Bytes>,
+    pub pieces: Vec<Bytes>,
 }
 
 impl Unpacked {
-    pub(crate) fn octets(&self) -> usize {
+    /// The number of octets.
+    #[must_use]
+    pub fn octets(&self) -> usize {
         let lengths = self.pieces.iter().map(Bytes::len);
         lengths.fold(0, usize::saturating_add)
     }
 
     /// The octets in a single buffer.
-    pub(crate) fn joined(&self) -> Bytes {
+    #[must_use]
+    pub fn joined(&self) -> Bytes {
         match self.pieces.as_slice() {
             [piece] => piece.clone(),
             pieces => pieces.concat().into(),
         }
     }
 
-    pub(crate) fn entry(&self, chunk: ChunkId, place: Place) -> IndexEntry {
+    /// The entry of the chunk in an index.
+    #[must_use]
+    pub fn entry(&self, chunk: ChunkId, place: Place) -> IndexEntry {
         IndexEntry {
             place,
             chunk,
@@ -153,14 +170,15 @@ impl Unpacked {
 
 /// The mails of a pack.
 #[derive(Debug)]
-pub(crate) struct Packed {
-    pub(crate) id: MailId,
+pub struct Packed {
+    /// The id of the mail.
+    pub id: MailId,
     /// The place of each chunk.
-    pub(crate) places: Vec<Place>,
+    pub places: Vec<Place>,
     /// Octets before encoding.
-    pub(crate) octets: u32,
+    pub octets: u32,
     /// The mail in each encoding.
-    pub(crate) mails: Vec<(Encoding, Bytes)>,
+    pub mails: Vec<(Encoding, Bytes)>,
 }
 
 impl PackJob {
@@ -202,13 +220,17 @@ impl PackJob {
 
 /// A chunk as an account has given it.
 #[derive(Debug)]
-pub(crate) struct OpenJob {
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) encoding: Encoding,
-    pub(crate) id: MailId,
-    pub(crate) place: Place,
+pub struct OpenJob {
+    /// The keys.
+    pub keys: Arc<Keys>,
+    /// The encoding of the account.
+    pub encoding: Encoding,
+    /// The mail.
+    pub id: MailId,
+    /// The place within the mail.
+    pub place: Place,
     /// Head and frame, encoded.
-    pub(crate) parts: [Bytes; 2],
+    pub parts: [Bytes; 2],
 }
 
 impl OpenJob {
@@ -216,7 +238,7 @@ impl OpenJob {
     ///
     /// # Errors
     /// When the place is beyond a mail's bounds.
-    pub(crate) fn parts_of(encoding: Encoding, place: Place) -> Result<Vec<Part>, FormatError> {
+    pub fn parts_of(encoding: Encoding, place: Place) -> Result<Vec<Part>, FormatError> {
         let head = encoding.span(0, HEAD_LEN)?;
         let frame = encoding.span(place.at, place.octets())?;
         Ok(vec![head.part, frame.part])
@@ -226,7 +248,7 @@ impl OpenJob {
     ///
     /// # Errors
     /// When the parts are not those of the place.
-    pub(crate) fn page_parts(
+    pub fn page_parts(
         encoding: Encoding,
         at: &Locator,
         parts: &[Bytes],
@@ -262,13 +284,19 @@ impl OpenJob {
 
 /// A pack as an account has given it, for another account.
 #[derive(Debug)]
-pub(crate) struct CopyJob {
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) id: MailId,
-    pub(crate) from: Encoding,
-    pub(crate) to: Encoding,
-    pub(crate) body: Bytes,
-    pub(crate) date: Timestamp,
+pub struct CopyJob {
+    /// The keys.
+    pub keys: Arc<Keys>,
+    /// The mail.
+    pub id: MailId,
+    /// The encoding of the account that has given the mail.
+    pub from: Encoding,
+    /// The encoding of the other account.
+    pub to: Encoding,
+    /// The mail as given.
+    pub body: Bytes,
+    /// The date of the new mail.
+    pub date: Timestamp,
 }
 
 impl CopyJob {
@@ -283,11 +311,22 @@ impl CopyJob {
 
 /// A whole mail as an account has given it, to be compared with its subject.
 #[derive(Debug)]
-pub(crate) struct InspectJob {
-    pub(crate) seals: Seals,
-    pub(crate) encoding: Encoding,
-    pub(crate) subject: Subject,
-    pub(crate) body: Bytes,
+pub struct InspectJob {
+    /// The volume.
+    pub seals: Seals,
+    /// The encoding of the account.
+    pub encoding: Encoding,
+    /// The subject.
+    pub subject: Subject,
+    /// The mail as given.
+    pub body: Bytes,
+}
+
+/// A mail that is what its subject says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspected {
+    /// Its frames.
+    pub places: Vec<Place>,
 }
 
 impl InspectJob {

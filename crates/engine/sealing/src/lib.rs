@@ -1,0 +1,6 @@
+//! The mails of a volume's packs, sealed and opened: [`job`]s without state, for any thread. The crate `vere-mailfs` has the jobs
+//! carried out.
+
+pub mod job;
+
+use vere_mailfs_format::format;
