@@ -1,7 +1,10 @@
 //! What the accounts of a volume have. A [`survey`] lists every mailbox; rows are compared with the listings ([`compare`]) and
 //! with each other ([`fit`]); an [`inspect`]ion reads whole mails; a [`finding`] is told to people, by the [`paths`] of files. A
-//! [`salvage`] finds content by mails alone, and [`head`] is the mailbox of facts. The crate `vere-mailfs` asks the accounts, and changes rows.
+//! [`salvage`] finds content by mails alone, and [`head`] is the mailbox of facts.
+//! A [`collection`] decides which mails nobody needs; the [`chain`] of commits is checked for gaps. The crate `vere-mailfs` asks the accounts, and changes rows.
 
+pub mod chain;
+pub mod collection;
 pub mod compare;
 pub mod finding;
 pub mod fit;

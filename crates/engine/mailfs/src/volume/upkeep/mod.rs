@@ -5,26 +5,20 @@
 //! copies are made by the volume's [`replicas`](super::replicas), and mails are removed last. All requests have the lowest
 //! urgency.
 
-mod chain;
 mod check;
-mod clock;
-mod collect;
 mod garbage;
-mod history;
-mod listing;
 mod look;
 mod moves;
 mod moving;
-pub(crate) mod rows;
 mod run;
-mod scan;
 pub(crate) mod state;
-mod walk;
 mod walking;
 mod write;
 
-use vere_inventory::{compare, finding, fit as tree, inspect, survey};
+use vere_inventory::collection::{clock, collect, history, listing, scan, walk};
+use vere_inventory::{chain, compare, finding, fit as tree, inspect, survey};
 
+pub(crate) use vere_inventory::collection::rows;
 pub(in crate::volume) use vere_inventory::paths;
 
 pub(crate) use self::clock::LastRun;

@@ -16,26 +16,26 @@ const KEPT_MIN: usize = 2;
 /// Rows of checkpoints without pages; the oldest go first. A machine that was away for longer is not told of a rollback.
 const BARE_MAX: usize = 4_096;
 /// Commits of the log that a run looks at; later ones are left to the next run.
-pub(super) const LOG_MAX: usize = 100_000;
+pub const LOG_MAX: usize = 100_000;
 
 /// The past as a run finds the past.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub struct History {
     /// Checkpoints with pages or without, by generation.
     states: Vec<(u64, StateRow)>,
     /// The oldest checkpoint that stays.
-    pub(super) oldest: Option<(u64, StateRow)>,
+    pub oldest: Option<(u64, StateRow)>,
     /// The roots of all that stay.
-    pub(super) roots: Vec<Locator>,
+    pub roots: Vec<Locator>,
     /// Rows to be written.
-    pub(super) changes: Vec<RowChange>,
+    pub changes: Vec<RowChange>,
     /// Checkpoints whose pages may go from now on.
-    pub(super) ended: usize,
+    pub ended: usize,
 }
 
 impl History {
     /// Decides which checkpoints stay. `named` is the generation that the newest commit's checkpoint covers.
-    pub(super) fn new(
+    pub fn new(
         mut states: Vec<(u64, StateRow)>,
         named: Option<u64>,
         (now, wait): (i64, Duration),
@@ -95,7 +95,7 @@ impl History {
 
     /// Commits that nobody needs: those below the oldest checkpoint that stays, oldest first. Commits with content are not
     /// among them, but for a content that no row names any more.
-    pub(super) fn old_commits(
+    pub fn old_commits(
         &self,
         log: &[(u32, Subject)],
         has_row: &dyn Fn(&Subject) -> bool,
@@ -135,7 +135,7 @@ impl History {
     }
 
     /// Mails of pages that nobody needs.
-    pub(super) fn old_pages(
+    pub fn old_pages(
         &self,
         pages: &[(u32, Subject)],
         reached: &HashSet<MailId>,

@@ -15,7 +15,7 @@ const SLICE: usize = 20_000;
 /// Frames of a window: 16 octets each in memory.
 const FRAMES_MAX: usize = 1 << 20;
 /// Octets before the sealed ones of a frame.
-pub(super) const FRAME_LENGTH: u32 = 4;
+pub const FRAME_LENGTH: u32 = 4;
 /// Octets of a pack besides its frames, nearly: the head and the index, which grows with the frames.
 const PACK_LENGTH: u64 = 256;
 
@@ -29,16 +29,18 @@ struct Frame {
 
 /// A pack and how much of it files need.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Weighed {
-    pub(super) number: u64,
-    pub(super) row: PackRow,
+pub struct Weighed {
+    /// The number of the pack.
+    pub number: u64,
+    /// The row.
+    pub row: PackRow,
     /// Octets of frames that files need.
-    pub(super) live: u32,
+    pub live: u32,
 }
 
 /// A scan of all extents and packs.
 #[derive(Debug)]
-pub(super) struct Scan {
+pub struct Scan {
     /// The first pack of the window, and the first behind.
     from: u64,
     until: u64,
@@ -53,7 +55,7 @@ pub(super) struct Scan {
 
 /// How far a scan is.
 #[derive(Debug)]
-pub(super) enum Scanned {
+pub enum Scanned {
     /// Another slice follows.
     More,
     /// Packs that are weighed.
@@ -62,8 +64,15 @@ pub(super) enum Scanned {
     Over,
 }
 
+impl Default for Scan {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Scan {
-    pub(super) fn new() -> Self {
+    /// Begins at the first row.
+    pub fn new() -> Self {
         Self::with_frames(FRAMES_MAX)
     }
 
@@ -80,12 +89,15 @@ impl Scan {
     }
 
     /// Rows seen.
-    pub(super) const fn rows(&self) -> usize {
+    pub const fn rows(&self) -> usize {
         self.rows
     }
 
     /// Goes on by a slice. After an error the scan goes on where it was.
-    pub(super) fn slice(&mut self, tree: &Tree) -> Result<Scanned, Errno> {
+    ///
+    /// # Errors
+    /// Failures to read rows.
+    pub fn slice(&mut self, tree: &Tree) -> Result<Scanned, Errno> {
         if self.weighs {
             return self.weigh(tree);
         }
@@ -216,7 +228,7 @@ fn shrink(frames: &mut Vec<Frame>, until: &mut u64, max: usize) {
 }
 
 /// Whether less than half of a pack's content is needed.
-pub(super) fn is_thin(row: &PackRow, live: u32) -> bool {
+pub fn is_thin(row: &PackRow, live: u32) -> bool {
     live > 0 && {
         let (live, octets) = (u64::from(live), u64::from(row.octets));
         let own = octets / 64;
@@ -226,15 +238,19 @@ pub(super) fn is_thin(row: &PackRow, live: u32) -> bool {
 
 /// The frames of some packs, each once: the place of the first file that needs the frame.
 #[derive(Debug, Default)]
-pub(super) struct Gather {
+pub struct Gather {
     last: Vec<u8>,
-    pub(super) frames: Vec<(Extent, Inode, u64)>,
+    /// The frames: chunk, inode, offset of the chunk in the file.
+    pub frames: Vec<(Extent, Inode, u64)>,
     seen: HashSet<Extent>,
 }
 
 impl Gather {
     /// Goes on by a slice. Returns whether all rows are seen.
-    pub(super) fn slice(&mut self, tree: &Tree, packs: &HashSet<u64>) -> Result<bool, Errno> {
+    ///
+    /// # Errors
+    /// Failures to read rows.
+    pub fn slice(&mut self, tree: &Tree, packs: &HashSet<u64>) -> Result<bool, Errno> {
         let (frames, seen) = (&mut self.frames, &mut self.seen);
         visit_slice(tree, &mut self.last, &mut |inode, offset, _, value| {
             let mut at = offset;
@@ -252,10 +268,13 @@ impl Gather {
 }
 
 /// Sees the inode, the offset, the key and the value of a row of extents.
-pub(super) type ExtentsVisitor<'a> = dyn FnMut(Inode, u64, &[u8], &[u8]) + 'a;
+pub type ExtentsVisitor<'a> = dyn FnMut(Inode, u64, &[u8], &[u8]) + 'a;
 
 /// Sees a slice of all rows of extents behind the last one. Returns whether all are seen.
-pub(super) fn visit_slice(
+///
+/// # Errors
+/// Failures to read rows.
+pub fn visit_slice(
     tree: &Tree,
     last: &mut Vec<u8>,
     see: &mut ExtentsVisitor<'_>,
@@ -280,7 +299,7 @@ pub(super) fn visit_slice(
 }
 
 /// The packs that a row of extents names.
-pub(super) fn packs_of(key: &[u8], value: &[u8]) -> Vec<PackNumber> {
+pub fn packs_of(key: &[u8], value: &[u8]) -> Vec<PackNumber> {
     match Key::decode(key) {
         Ok(Key::Extents { offset, .. }) => {
             let runs = decode_extents(offset, value).unwrap_or_default();

@@ -11,28 +11,30 @@ use crate::rows::{Key, decode_extents};
 
 /// A walk through pages.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub struct Walk {
     /// Pages to be read, whether each belongs to a snapshot, and the level demanded of the page.
-    pub(super) left: Vec<(Locator, bool, Option<u8>)>,
+    pub left: Vec<(Locator, bool, Option<u8>)>,
     /// Pages seen, for checkpoints and for snapshots.
-    pub(super) seen: HashSet<(MailId, u32, bool)>,
+    pub seen: HashSet<(MailId, u32, bool)>,
     /// The page that an account is asked for.
-    pub(super) reading: Option<Locator>,
+    pub reading: Option<Locator>,
     /// Why the page cannot be read.
-    pub(super) failed: Option<String>,
+    pub failed: Option<String>,
     /// Mails that are reached.
-    pub(super) mails: HashSet<MailId>,
+    pub mails: HashSet<MailId>,
     /// Packs that snapshots need.
-    pub(super) packs: BTreeSet<u64>,
+    pub packs: BTreeSet<u64>,
     /// A page of a checkpoint cannot be read: no page may go.
-    pub(super) is_broken: bool,
+    pub is_broken: bool,
     /// More pages of the local disk follow in the next slice.
-    pub(super) is_hungry: bool,
-    pub(super) done: usize,
+    pub is_hungry: bool,
+    /// Pages read.
+    pub done: usize,
 }
 
 impl Walk {
-    pub(super) fn new(
+    /// Begins at the roots of checkpoints and of snapshots.
+    pub fn new(
         checkpoints: impl IntoIterator<Item = Locator>,
         snapshots: impl IntoIterator<Item = Locator>,
     ) -> Self {
@@ -44,12 +46,16 @@ impl Walk {
         }
     }
 
-    pub(super) fn progress(&self) -> (usize, usize) {
+    /// Pages read, and pages known.
+    pub fn progress(&self) -> (usize, usize) {
         (self.done, self.done.saturating_add(self.left.len()))
     }
 
     /// Takes a page: the pages below are next.
-    pub(super) fn take(
+    ///
+    /// # Errors
+    /// The page has another level than its place demands.
+    pub fn take(
         &mut self,
         (is_snapshot, level): (bool, Option<u8>),
         page: &Page,

@@ -13,15 +13,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use super::inspect::{Suspect, Verdict};
 use super::listing::{Duplicate, Listing};
 use super::rows::RowChange;
 use super::scan::Weighed;
 use crate::format::{Kind, MailCopy, MailId, Subject};
+use crate::inspect::{Suspect, Verdict};
 use crate::rows::{Key, PackRow, RowValue, TombstoneRow};
 
 /// Tombstones that a run writes or ends; further ones are left to the next run.
-pub(super) const TOMBSTONES_MAX: usize = 20_000;
+pub const TOMBSTONES_MAX: usize = 20_000;
 /// How long content stays in a volume that does not say.
 const KEEP_VERSIONS: Duration = Duration::from_secs(7 * 24 * 3_600);
 
@@ -45,7 +45,7 @@ impl CollectTerms {
     };
 
     /// How long a pack stays that had a place in the tree; `settings` are the times of the volume.
-    pub(super) fn pack_wait(&self, settings: Option<(Duration, Duration)>) -> Duration {
+    pub fn pack_wait(&self, settings: Option<(Duration, Duration)>) -> Duration {
         let (versions, deleted) = settings.unwrap_or((KEEP_VERSIONS, KEEP_VERSIONS));
         let versions = self.keep_versions.unwrap_or(versions.max(deleted));
         versions.max(self.grace)
@@ -85,22 +85,26 @@ pub struct CollectReport {
 
 /// What a run does.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub struct Plan {
     /// Rows to be written, in order.
-    pub(super) changes: Vec<RowChange>,
+    pub changes: Vec<RowChange>,
     /// Tombstones whose mails are removed when the chain has the changes.
-    pub(super) due: BTreeMap<u64, TombstoneRow>,
+    pub due: BTreeMap<u64, TombstoneRow>,
     /// Tombstones as this run leaves them; none for an ended one.
     written: HashMap<u64, Option<TombstoneRow>>,
 }
 
 /// The present of a run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Present {
-    pub(super) now: i64,
-    pub(super) generation: u64,
-    pub(super) pack_wait: Duration,
-    pub(super) grace: Duration,
+pub struct Present {
+    /// The time of the volume, in milliseconds.
+    pub now: i64,
+    /// The generation of the head.
+    pub generation: u64,
+    /// How long a pack stays that had a place in the tree.
+    pub pack_wait: Duration,
+    /// The shortest time between a tombstone and the removal.
+    pub grace: Duration,
 }
 
 impl Present {
@@ -120,7 +124,7 @@ impl Present {
 }
 
 /// Mails to be verified before a tombstone may name them: orphans themselves, and of duplicates the mail that stays.
-pub(super) fn suspects(listing: &Listing) -> Vec<Suspect> {
+pub fn suspects(listing: &Listing) -> Vec<Suspect> {
     let mut copies: BTreeMap<MailCopy, Subject> = BTreeMap::new();
     copies.extend(
         listing
@@ -146,25 +150,25 @@ pub(super) fn suspects(listing: &Listing) -> Vec<Suspect> {
 }
 
 /// The mails that are what their subjects say.
-pub(super) fn good(verdicts: &[(Suspect, Verdict)]) -> BTreeSet<MailCopy> {
+pub fn good(verdicts: &[(Suspect, Verdict)]) -> BTreeSet<MailCopy> {
     let is_good = |(_, verdict): &&(Suspect, Verdict)| matches!(verdict, Verdict::Good(_));
     let good = verdicts.iter().filter(is_good);
     good.map(|(suspect, _)| suspect.copy).collect()
 }
 
 /// Whether a tombstone is for the pack itself, not for duplicates of its mails.
-pub(super) fn names_row(row: &TombstoneRow, pack: &PackRow) -> bool {
+pub fn names_row(row: &TombstoneRow, pack: &PackRow) -> bool {
     row.mail == pack.mail && row.copies.iter().any(|copy| pack.copies.contains(copy))
 }
 
 impl Plan {
     /// Whether the run has no room for more.
-    pub(super) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.changes.len().saturating_add(self.due.len()) >= TOMBSTONES_MAX
     }
 
     /// Whether the run gives a pack with this row its tombstone.
-    pub(super) fn names(&self, number: u64, pack: &PackRow) -> bool {
+    pub fn names(&self, number: u64, pack: &PackRow) -> bool {
         let row = self.written.get(&number);
         row.is_some_and(|row| row.as_ref().is_some_and(|row| names_row(row, pack)))
     }
@@ -176,12 +180,12 @@ impl Plan {
     }
 
     /// Whether the run has decided about a tombstone.
-    pub(super) fn has(&self, number: u64) -> bool {
+    pub fn has(&self, number: u64) -> bool {
         self.written.contains_key(&number) || self.due.contains_key(&number)
     }
 
     /// A pack that files need: a tombstone of earlier ends.
-    pub(super) fn keep(
+    pub fn keep(
         &mut self,
         pack: &Weighed,
         tombstone: Option<&TombstoneRow>,
@@ -196,7 +200,7 @@ impl Plan {
     }
 
     /// A pack that no file needs.
-    pub(super) fn condemn(
+    pub fn condemn(
         &mut self,
         pack: &Weighed,
         tombstone: Option<&TombstoneRow>,
@@ -231,7 +235,7 @@ impl Plan {
     }
 
     /// A second mail of a pack that files need.
-    pub(super) fn add_duplicate(
+    pub fn add_duplicate(
         &mut self,
         duplicate: &Duplicate,
         mail: MailId,
@@ -250,7 +254,7 @@ impl Plan {
     }
 
     /// A mail of a pack that no row names.
-    pub(super) fn add_orphan(
+    pub fn add_orphan(
         &mut self,
         (subject, copy): (&Subject, MailCopy),
         earlier: Option<&TombstoneRow>,
@@ -273,7 +277,7 @@ impl Plan {
     }
 
     /// A tombstone that is for no pack with a row.
-    pub(super) fn add_apart(
+    pub fn add_apart(
         &mut self,
         number: u64,
         row: TombstoneRow,
@@ -294,7 +298,7 @@ fn unify(copies: &mut Vec<MailCopy>) {
 }
 
 /// Whether a row is for content: packs, and commits with content.
-pub(super) const fn has_content(kind: u8) -> bool {
+pub const fn has_content(kind: u8) -> bool {
     kind == Kind::Data as u8 || kind == Kind::Commit as u8
 }
 

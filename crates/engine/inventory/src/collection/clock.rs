@@ -11,13 +11,13 @@ use vere_units::Timestamp;
 use crate::rows::UpkeepRow;
 
 /// What a collection adds at most on the word of a clock. Collections come once a day.
-pub(super) const STEP_MAX: Duration = Duration::from_secs(25 * 3_600);
+pub const STEP_MAX: Duration = Duration::from_secs(25 * 3_600);
 
 /// The last collection of this mount: by the steady clock, and as the row has its time.
-pub(crate) type LastRun = (Timestamp, i64);
+pub type LastRun = (Timestamp, i64);
 
 /// The time of the volume now, in milliseconds; wall clock and steady clock are the machine's.
-pub(super) fn volume_time(
+pub fn volume_time(
     row: Option<&UpkeepRow>,
     last: Option<LastRun>,
     wall: i64,

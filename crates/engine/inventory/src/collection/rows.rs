@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use vere_ports::mail_accounts::{Answer, Fault, Listed, Request, UidRange};
 
-use super::super::accounts::{LOG_MAILBOX, mailbox_name};
 use crate::format::{MailCopy, MailId, Subject};
+use vere_placement::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
 
 /// UIDs removed by one request.
 const UIDS_MAX: usize = 500;
@@ -15,26 +15,30 @@ const REACH: u32 = 2_000;
 const BATCHES_MAX: usize = 4;
 
 /// A changed row.
-pub(crate) type RowChange = (Vec<u8>, Option<Vec<u8>>);
+pub type RowChange = (Vec<u8>, Option<Vec<u8>>);
 
 /// Rows on their way into the chain.
 #[derive(Debug, Default)]
-pub(crate) struct Writing {
-    pub(crate) left: VecDeque<RowChange>,
+pub struct Writing {
+    /// Rows that are not changed yet.
+    pub left: VecDeque<RowChange>,
     /// Values that rows must have when they are changed: a row that a program has changed meanwhile stays.
-    pub(crate) expected: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub expected: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Rows that a commit must have before the next ones follow.
-    pub(crate) keys: Vec<Vec<u8>>,
+    pub keys: Vec<Vec<u8>>,
     /// Whether a commit for the keys is asked for.
-    pub(crate) is_wanted: bool,
+    pub is_wanted: bool,
     /// The generation of the commit that has the keys.
-    pub(crate) generation: Option<u64>,
-    pub(crate) done: usize,
-    pub(crate) all: usize,
+    pub generation: Option<u64>,
+    /// Rows that the chain has.
+    pub done: usize,
+    /// All rows.
+    pub all: usize,
 }
 
 impl Writing {
-    pub(crate) fn new(changes: Vec<RowChange>) -> Self {
+    /// Rows to be changed.
+    pub fn new(changes: Vec<RowChange>) -> Self {
         Self {
             all: changes.len(),
             left: changes.into(),
@@ -43,7 +47,7 @@ impl Writing {
     }
 
     /// Rows that have changed already.
-    pub(crate) fn of_keys(keys: Vec<Vec<u8>>) -> Self {
+    pub fn of_keys(keys: Vec<Vec<u8>>) -> Self {
         Self {
             all: keys.len(),
             keys,
@@ -51,29 +55,33 @@ impl Writing {
         }
     }
 
-    pub(crate) const fn done(&self) -> usize {
+    /// Rows that the chain has.
+    pub const fn done(&self) -> usize {
         self.done
     }
 
-    pub(crate) const fn all(&self) -> usize {
+    /// All rows.
+    pub const fn all(&self) -> usize {
         self.all
     }
 }
 
 /// Mails on their way out. Each batch is listed once more first: no other mail than the expected one goes.
 #[derive(Debug, Default)]
-pub(super) struct Removing {
+pub struct Removing {
     batches: Vec<Batch>,
     waiting: VecDeque<usize>,
     asked: usize,
     /// Copies that are not removed, for whatever reason.
-    pub(super) kept: BTreeSet<MailCopy>,
+    pub kept: BTreeSet<MailCopy>,
     /// Mails removed, and their octets.
-    pub(super) removed: usize,
-    pub(super) octets: u64,
+    pub removed: usize,
+    /// The octets of the removed mails.
+    pub octets: u64,
     /// Removed mails of the log and of pages.
-    pub(super) history: usize,
-    pub(super) failed: BTreeMap<u16, String>,
+    pub history: usize,
+    /// Accounts that could not be changed, with the reason.
+    pub failed: BTreeMap<u16, String>,
 }
 
 #[derive(Debug)]
@@ -90,7 +98,7 @@ struct Batch {
 
 impl Removing {
     /// Adds mails of a mailbox, by UID.
-    pub(super) fn add(
+    pub fn add(
         &mut self,
         (account, mailbox): (u16, u16),
         uid_validity: u32,
@@ -123,7 +131,12 @@ impl Removing {
         }
     }
 
-    pub(super) fn next(&mut self) -> Option<(usize, u16, Request)> {
+    /// The next request: the number of the batch, the account.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "a request comes after answers too"
+    )]
+    pub fn next(&mut self) -> Option<(usize, u16, Request)> {
         if self.asked >= BATCHES_MAX {
             return None;
         }
@@ -158,7 +171,8 @@ impl Removing {
         Some((number, batch.account, request))
     }
 
-    pub(super) fn answered(&mut self, number: usize, answer: Result<Answer, Fault>) {
+    /// The account has answered about a batch.
+    pub fn answered(&mut self, number: usize, answer: Result<Answer, Fault>) {
         self.asked = self.asked.saturating_sub(1);
         let Some(batch) = self.batches.get_mut(number) else {
             return;
@@ -185,7 +199,7 @@ impl Removing {
                 let (uids, octets) = batch.there.clone().unwrap_or_default();
                 self.removed = self.removed.saturating_add(uids.len());
                 self.octets = self.octets.saturating_add(octets);
-                if batch.mailbox <= super::super::accounts::PAGES_MAILBOX {
+                if batch.mailbox <= PAGES_MAILBOX {
                     self.history = self.history.saturating_add(uids.len());
                 }
                 return;
@@ -220,15 +234,18 @@ impl Removing {
         }
     }
 
-    pub(super) fn done(&self) -> usize {
+    /// Batches that are over.
+    pub fn done(&self) -> usize {
         self.batches.iter().filter(|batch| batch.is_over).count()
     }
 
-    pub(super) fn all(&self) -> usize {
+    /// All batches.
+    pub fn all(&self) -> usize {
         self.batches.len()
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether every batch is over.
+    pub fn is_over(&self) -> bool {
         self.waiting.is_empty() && self.asked == 0
     }
 }

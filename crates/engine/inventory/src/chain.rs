@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::super::accounts::LOG_MAILBOX;
 use super::finding::{CheckReport, Finding, MailPlace};
 use super::survey::Inventory;
 use crate::format::{Kind, MailCopy, MailId, Subject};
+use vere_placement::accounts::LOG_MAILBOX;
 
 /// Walks from the head to the first commit, or to the oldest checkpoint (`floor`): `gc` may have removed earlier commits. The way goes by the parents in the subjects, and reports mails of the log that are no commits.
-pub(super) fn check_chain(
+pub fn check_chain(
     inventory: &Inventory,
     lead: u16,
     ((head, generation), floor): ((MailId, u64), u64),

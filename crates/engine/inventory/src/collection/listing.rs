@@ -3,53 +3,62 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::survey::{Seen, Survey};
 use crate::format::{MailCopy, MailId, Subject};
+use crate::survey::{Seen, Survey};
 
 /// Orphans and duplicates that a run deals with; the next run finds the others.
-pub(super) const STRAYS_MAX: usize = 10_000;
+pub const STRAYS_MAX: usize = 10_000;
 /// Mails of pages that a run looks at.
-pub(super) const PAGES_MAX: usize = 100_000;
+pub const PAGES_MAX: usize = 100_000;
 
 /// A second mail of equal id.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Duplicate {
-    pub(super) pack: u64,
-    pub(super) subject: Subject,
-    pub(super) kept: MailCopy,
-    pub(super) extra: MailCopy,
+pub struct Duplicate {
+    /// The number of the pack.
+    pub pack: u64,
+    /// The subject of both.
+    pub subject: Subject,
+    /// The copy that stays.
+    pub kept: MailCopy,
+    /// The second mail.
+    pub extra: MailCopy,
 }
 
 /// What a collection knows of the mails of accounts.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub struct Listing {
     numbers: BTreeMap<(u16, u16), u32>,
     /// Accounts that were not read whole.
-    pub(super) unread: BTreeMap<u16, String>,
-    pub(super) arrived: VecDeque<(MailCopy, Seen)>,
-    pub(super) orphans: Vec<(Subject, MailCopy)>,
-    pub(super) duplicates: Vec<Duplicate>,
+    pub unread: BTreeMap<u16, String>,
+    /// Mails that were listed and not looked at.
+    pub arrived: VecDeque<(MailCopy, Seen)>,
+    /// Mails of the volume that no row names.
+    pub orphans: Vec<(Subject, MailCopy)>,
+    /// Second mails of packs.
+    pub duplicates: Vec<Duplicate>,
     /// Mails of pages without a row.
-    pub(super) stray_pages: Vec<(Subject, MailCopy)>,
+    pub stray_pages: Vec<(Subject, MailCopy)>,
     /// The lead's log and pages.
-    pub(super) log: Vec<(u32, Subject)>,
-    pub(super) pages: Vec<(u32, Subject)>,
-    pub(super) has_more: bool,
+    pub log: Vec<(u32, Subject)>,
+    /// Mails of pages of the lead.
+    pub pages: Vec<(u32, Subject)>,
+    /// Whether there is more than the bounds allow.
+    pub has_more: bool,
 }
 
 impl Listing {
     /// The numbers of a mailbox as listed.
-    pub(super) fn uid_validity(&self, account: u16, mailbox: u16) -> Option<u32> {
+    pub fn uid_validity(&self, account: u16, mailbox: u16) -> Option<u32> {
         self.numbers.get(&(account, mailbox)).copied()
     }
 
     /// Takes what a survey has listed so far.
-    pub(super) fn take(&mut self, survey: &mut Survey) {
+    pub fn take(&mut self, survey: &mut Survey) {
         survey.drain(&mut |copy, seen| self.arrived.push_back((copy, seen)));
     }
 
     /// The survey is over.
-    pub(super) fn end(&mut self, survey: Survey) {
+    pub fn end(&mut self, survey: Survey) {
         let found = survey.finish();
         for (account, holding) in found.accounts {
             if let Some(fault) = holding.fault {
@@ -63,7 +72,8 @@ impl Listing {
         }
     }
 
-    pub(super) fn note<T>(all: &mut Vec<T>, one: T, max: usize, has_more: &mut bool) {
+    /// Adds one up to a bound; one beyond the bound is left to the next run.
+    pub fn note<T>(all: &mut Vec<T>, one: T, max: usize, has_more: &mut bool) {
         if all.len() < max {
             all.push(one);
         } else {
@@ -73,10 +83,10 @@ impl Listing {
 }
 
 /// A mail that is to be removed: its place, and its id.
-pub(super) type Doomed = (MailCopy, MailId);
+pub type Doomed = (MailCopy, MailId);
 
 /// Mails by their mailboxes, each once.
-pub(super) fn by_mailbox(
+pub fn by_mailbox(
     doomed: impl IntoIterator<Item = Doomed>,
 ) -> BTreeMap<(u16, u16), BTreeSet<(u32, MailId)>> {
     let mut all: BTreeMap<(u16, u16), BTreeSet<(u32, MailId)>> = BTreeMap::new();
