@@ -247,6 +247,10 @@ impl<S: Storage> Volume<S> {
         let anchor = self.checkpoints.anchor;
         let parts: Vec<Part> = anchor.into_iter().chain([won]).map(Part::Won).collect();
         self.journal.append(&parts)?;
+        if self.journal.is_full() {
+            // A later commit releases the records.
+            return Ok(());
+        }
         if releases {
             self.journal.sync()?;
         }
