@@ -36,6 +36,20 @@ struct Log {
     merged: Vec<MailId>,
 }
 
+impl<S: Storage> Volume<S> {
+    /// Takes over where the opening has found page mails; none found leaves the numbers as they are.
+    fn place_pages(&mut self, uid_validity: u32, moved: HashMap<MailId, u32>) {
+        if uid_validity != 0 {
+            let lead = self.terms.lead;
+            self.accounts.number(lead, PAGES_MAILBOX, uid_validity);
+        }
+        let moved = moved.into_iter();
+        self.pages.moved = moved
+            .map(|(mail, uid)| (mail, (uid_validity, uid)))
+            .collect();
+    }
+}
+
 impl<S: Storage> Opening<S> {
     /// The volume, as the log and the journal have it.
     ///
@@ -102,14 +116,7 @@ impl<S: Storage> Opening<S> {
         volume.note_base()?;
         volume.number_mailboxes()?;
         volume.read_strategies()?;
-        if self.pages_validity != 0 {
-            volume
-                .accounts
-                .number(lead, PAGES_MAILBOX, self.pages_validity);
-        }
-        let moved = self.moved.into_iter();
-        let validity = self.pages_validity;
-        volume.pages.moved = moved.map(|(mail, uid)| (mail, (validity, uid))).collect();
+        volume.place_pages(self.pages_validity, self.moved);
         volume.catch_up(later, self.uid_validity);
         volume.begin_scan();
         volume.follow_others(log.outside);

@@ -225,22 +225,7 @@ impl<S: Storage> Volume<S> {
         }
         match &mut upkeep.stage {
             Stage::Begin => self.begin_stages(upkeep)?,
-            Stage::Survey(survey) => {
-                while let Some((account, look)) = survey.next() {
-                    let asked = Asked::Upkeep(Ticket::Look(look));
-                    self.ask(AccountId(account), Urgency::Idle, look.request(), asked);
-                }
-                if matches!(upkeep.what, What::Collect(..)) {
-                    return self.list_on(upkeep);
-                }
-                if !survey.is_over() {
-                    return Ok(false);
-                }
-                let stage = std::mem::replace(&mut upkeep.stage, Stage::Compare);
-                if let Stage::Survey(survey) = stage {
-                    upkeep.inventory = survey.finish();
-                }
-            }
+            Stage::Survey(_) => return self.advance_survey(upkeep),
             Stage::Inspect(inspection) => {
                 while let Some((number, request)) = inspection.next() {
                     let account = inspection.get(number).map_or(0, |mail| mail.copy.account);
@@ -287,6 +272,28 @@ impl<S: Storage> Volume<S> {
             }
             Stage::Walk(_) | Stage::Scan(_) | Stage::Move(_) => return self.advance_pass(upkeep),
             Stage::Over => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Carries the listing of all accounts on.
+    fn advance_survey(&mut self, upkeep: &mut Upkeep) -> Result<bool, Errno> {
+        let Stage::Survey(survey) = &mut upkeep.stage else {
+            return Ok(false);
+        };
+        while let Some((account, look)) = survey.next() {
+            let asked = Asked::Upkeep(Ticket::Look(look));
+            self.ask(AccountId(account), Urgency::Idle, look.request(), asked);
+        }
+        if matches!(upkeep.what, What::Collect(..)) {
+            return self.list_on(upkeep);
+        }
+        if !survey.is_over() {
+            return Ok(false);
+        }
+        let stage = std::mem::replace(&mut upkeep.stage, Stage::Compare);
+        if let Stage::Survey(survey) = stage {
+            upkeep.inventory = survey.finish();
         }
         Ok(true)
     }
