@@ -65,7 +65,7 @@ impl Link {
         self.flush().map(drop)
     }
 
-    /// Whether a session of TLS was taken up again; none before the end of the handshake.
+    /// Whether a session of TLS was taken up again; absent before the end of the handshake.
     pub(crate) fn is_resumed(&self) -> Option<bool> {
         let kind = self.tls.as_deref()?.handshake_kind()?;
         Some(kind == HandshakeKind::Resumed)

@@ -21,7 +21,7 @@ const SESSIONS: usize = 8;
 /// Longest wait for the last verdict in the log.
 const LOG_MAX: Duration = Duration::from_secs(5);
 
-/// Differences printed one by one.
+/// Differences printed in turn.
 const SHOWN_MAX: usize = 10;
 
 /// Verdicts by sender; no two letters have the same sender.

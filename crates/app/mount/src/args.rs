@@ -44,7 +44,7 @@ pub enum FsCommand {
     ///
     /// Example: vere fs check --data home
     Check(CheckArgs),
-    /// Remove mails that nobody needs any more.
+    /// Remove mails without any use any more.
     ///
     /// A mail goes only when a run has found the mail needless, and a later run finds so again: content of files after the
     /// volume's `keep-versions` (7 days), all else after a day. Commits and pages go when the oldest checkpoint that is kept

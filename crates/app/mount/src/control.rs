@@ -43,7 +43,7 @@ pub(crate) enum Request {
         /// Whether rows are corrected and copies made again.
         repair: bool,
     },
-    /// Remove mails that nobody needs.
+    /// Remove mails without any use.
     Collect,
     /// How far the check or the collection under way is.
     Progress,

@@ -25,7 +25,7 @@ impl Hex {
         Self(text)
     }
 
-    /// The octets; none for a text that is no digits.
+    /// The octets; absent for a text that is no digits.
     pub(crate) fn octets(&self) -> Option<Vec<u8>> {
         let digits: Option<Vec<u32>> = self.0.chars().map(|digit| digit.to_digit(16)).collect();
         let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;

@@ -31,7 +31,7 @@ pub(crate) struct Opened {
     pub(crate) happened: Receiver<Event<Live>>,
     pub(crate) state: PathBuf,
     pub(crate) lock: Lock,
-    /// None if the local disk has no cache.
+    /// Absent if the local disk has no cache.
     pub(crate) cache: Option<Lock>,
 }
 

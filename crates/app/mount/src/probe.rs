@@ -73,7 +73,7 @@ impl Found {
     }
 }
 
-/// Tries all accounts, one after the other. `found` hears each.
+/// Tries all accounts, in turn. `found` hears each.
 pub(crate) fn run(
     described: &Described,
     of: &Of<'_>,

@@ -37,7 +37,7 @@ pub(super) fn forget_changed(before: &Settings, settings: &Settings) {
     }
 }
 
-/// Removes the copies that no setting names any more: keys that nobody needs are not to lie about. `all`: also what
+/// Removes the copies that no setting names any more: keys without any use are not to lie about. `all`: also what
 /// a crash left half written; only while no role runs that may be writing it.
 pub(super) fn tidy(settings: &Settings, all: bool) {
     let named: Vec<PathBuf> = Kept::all(settings)

@@ -20,7 +20,7 @@ pub struct RoleSpec {
     pub option: Option<&'static str>,
     /// The section of the settings that belongs to the role; `None` for a role without settings.
     pub section: Option<&'static str>,
-    /// The processes of the role that the supervisor starts on this machine; none for a role that another role starts.
+    /// The processes of the role that the supervisor starts on this machine; absent for a role that another role starts.
     pub instances: fn(&Settings) -> Vec<Instance>,
     /// The memory that one process of the role may use.
     pub memory: fn(&Settings) -> Vec<MemoryPart>,

@@ -67,7 +67,7 @@ impl Account {
         Ok(())
     }
 
-    /// Reads all messages at once; if the connection breaks, one by one.
+    /// Reads all messages at once; if the connection breaks, in turn.
     async fn read_exactly(&mut self, uids: &[u64]) -> Result<Vec<Told>, Failure> {
         if let Ok(told) = self.try_exactly(uids).await? {
             return Ok(told);

@@ -74,7 +74,7 @@ fn octets_of(mut message: Message) -> Vec<u8> {
     all
 }
 
-/// Reads all messages of an mbox; none when the file is no mbox.
+/// Reads all messages of an mbox; absent when the file is no mbox.
 fn read_mbox(path: &Path, variant: mbox::Variant) -> Option<Vec<(Item, Vec<u8>)>> {
     let mut source = mbox::Source::new(path.to_owned(), variant);
     let folders = source.folders().expect("a file");

@@ -1,4 +1,4 @@
-//! Messages read one after the other, without a target: for commands that look into mail.
+//! Messages read in turn, without a target: for commands that look into mail.
 
 use std::path::Path;
 

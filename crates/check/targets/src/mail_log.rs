@@ -64,7 +64,7 @@ fn opened(disk: &Disk, meta: &MemoryMeta) -> Option<(MailStore, OpenReport)> {
     Store::open(disk.clone(), meta.clone(), config()).ok()
 }
 
-/// How many messages can be read; none when the log does not open.
+/// How many messages can be read; absent when the log does not open.
 fn messages(disk: &Disk) -> Option<usize> {
     let (before, meta) = (disk.copy(), MemoryMeta::default());
     let (store, _) = opened(disk, &meta)?;

@@ -70,7 +70,7 @@ impl<H: Host> Group<H> {
         if ends.is_empty() || self.try_end(ends).await {
             return;
         }
-        // A missing record refused the whole batch: end the remaining records one by one.
+        // A missing record refused the whole batch: end the remaining records in turn.
         for end in ends {
             if !self.try_end(std::slice::from_ref(end)).await {
                 end.log_missing();

@@ -90,7 +90,7 @@ impl EventLines {
         }
     }
 
-    /// Addresses lines to a queue of lines; none where that queue is not known.
+    /// Addresses lines to a queue of lines; absent where that queue is not known.
     pub(crate) fn told(queue: &Cell<Option<QueueId>>, lines: Vec<String>) -> Lines {
         let Some(queue) = queue.get() else {
             return Vec::new();

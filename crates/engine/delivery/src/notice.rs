@@ -24,7 +24,7 @@ pub struct Notice {
     pub to: String,
     /// Its id.
     pub trace: TraceId,
-    /// Its records; none where the address leads nowhere.
+    /// Its records; absent where the address leads nowhere.
     pub parts: Vec<Part>,
 }
 

@@ -228,7 +228,7 @@ fn aliases_that_multiply_are_bounded() {
     }
     let started = Instant::now();
     assert_eq!(resolve(&directory, "x0-0@a.test"), "loop");
-    // Followed one by one the ways through are more than could ever be counted.
+    // Followed in turn the ways through are more than could ever be counted.
     assert!(started.elapsed() < Duration::from_secs(120));
 }
 

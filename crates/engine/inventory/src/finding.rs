@@ -201,7 +201,7 @@ impl CheckReport {
         }
     }
 
-    /// The weight of the worst finding; none without findings.
+    /// The weight of the worst finding; absent without findings.
     #[must_use]
     pub fn worst(&self) -> Option<Weight> {
         self.findings.iter().map(Finding::weight).max()

@@ -23,7 +23,7 @@ pub enum Look {
         mailbox: u16,
         /// The first UID.
         first: u32,
-        /// The last UID; none where the account does not tell UIDNEXT.
+        /// The last UID; absent where the account does not tell UIDNEXT.
         last: Option<u32>,
     },
 }
@@ -112,7 +112,7 @@ impl Inventory {
         holding.mailboxes.get(&copy.mailbox)?.mails.get(&copy.uid)
     }
 
-    /// The numbers of a mailbox; none for a mailbox that does not exist or was not read.
+    /// The numbers of a mailbox; absent for a mailbox that does not exist or was not read.
     pub fn uid_validity(&self, account: u16, mailbox: u16) -> Option<u32> {
         let shelf = self.accounts.get(&account)?.mailboxes.get(&mailbox)?;
         Some(shelf.uid_validity).filter(|number| *number != 0)

@@ -81,7 +81,7 @@ impl<F: StorageFile> Span<F> {
 }
 
 impl<S: Storage> ChunkStore<S> {
-    /// Opens the store of a folder; none if the disk fails.
+    /// Opens the store of a folder; absent if the disk fails.
     pub fn open(storage: &S, octets_max: u64, now: Timestamp) -> Option<Self> {
         let segment_max = SEGMENT_OCTETS.min(octets_max / 4).max(1);
         let files = octets_max.div_ceil(SEGMENT_OCTETS);

@@ -37,7 +37,7 @@ pub struct CachedJob {
 }
 
 impl CachedJob {
-    /// The octets of the chunk; none if the disk fails or has something else.
+    /// The octets of the chunk; absent if the disk fails or has something else.
     #[must_use]
     pub fn run(self) -> Option<Bytes> {
         let octets = (self.read)().ok()?;
@@ -54,7 +54,7 @@ impl fmt::Debug for CachedJob {
 
 /// A chunk for the local disk.
 pub struct KeepJob {
-    /// Writes the entry; none if the disk takes no chunks.
+    /// Writes the entry; absent if the disk takes no chunks.
     pub write: Option<Write>,
     /// The keys of the volume.
     pub keys: Arc<Keys>,

@@ -17,7 +17,7 @@ const HINTS: &str = "hints";
 #[derive(Debug)]
 pub struct Local<S: Storage> {
     hints: Option<HintTable<S::File>>,
-    /// Chunks on the disk; none without room for chunks.
+    /// Chunks on the disk; absent without room for chunks.
     pub chunks: Option<ChunkStore<S>>,
     /// Chunks on their way to the disk.
     pub keeping: HashMap<Extent, Keeping<S::File>>,
@@ -31,7 +31,7 @@ pub struct Local<S: Storage> {
 pub struct Keeping<F> {
     /// The mail of the chunk.
     pub id: MailId,
-    /// Where the chunk goes; none if the disk takes no chunks.
+    /// Where the chunk goes; absent if the disk takes no chunks.
     pub span: Option<Span<F>>,
 }
 

@@ -85,7 +85,7 @@ impl Rates {
         rate.measured = now;
     }
 
-    /// The time of a chunk; none for an account without a fresh measurement: worth a try.
+    /// The time of a chunk; absent for an account without a fresh measurement: worth a try.
     pub fn expected(&self, account: u16, direction: Direction, now: Timestamp) -> Option<Duration> {
         let rate = self.by_account.get(&(account, direction))?;
         if rate.measured + OLD < now || rate.per_octet == 0 {

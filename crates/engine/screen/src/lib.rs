@@ -19,7 +19,7 @@
 //!
 //! Memory is bounded by the [`Limits`]: 114 octets for each connection, 72 octets and an index of 5 to 20 for each
 //! address and network, 40 and the index for each entry of the greylist. No event searches a table, but rules
-//! of access are compared one by one. An operation on the timers costs the same for any number of connections.
+//! of access are compared in turn. An operation on the timers costs the same for any number of connections.
 //!
 //! A host with several threads has an engine for each, and gives each client to the engine that [`Partition`] says: all clients of a
 //! network have the same engine, so that engines share no count of an address or a network.

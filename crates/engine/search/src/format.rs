@@ -69,7 +69,7 @@ impl Head {
         self.section(SUMMARIES + number)
     }
 
-    /// Decodes a head, and the number of data octets that follow; none if the head is damaged or of another format.
+    /// Decodes a head, and the number of data octets that follow; absent if the head is damaged or of another format.
     pub(crate) fn decode(head: &[u8]) -> Option<(Self, u64)> {
         let sum = u32_at(head, HEAD - 4)?;
         if !head.starts_with(MAGIC)

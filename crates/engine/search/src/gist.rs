@@ -22,7 +22,7 @@ pub(crate) struct ZoneGist {
     crossings: Crossings,
     /// Whether more text exists than the gist has.
     beyond: bool,
-    /// The signature of long runs; none if the texts have no long runs.
+    /// The signature of long runs; absent if the texts have no long runs.
     pub(crate) long: Option<Vec<u8>>,
     /// The signature of crossings.
     pub(crate) crossed: Vec<u8>,

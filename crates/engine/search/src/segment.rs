@@ -206,7 +206,7 @@ impl<F: StorageFile> Segment<F> {
         Ok(found)
     }
 
-    /// Finds the messages as [`Segment::find`] does, but from memory alone; none where memory does not suffice. The
+    /// Finds the messages as [`Segment::find`] does, but from memory alone; absent where memory does not suffice. The
     /// needle must lie within one run, and the cache must have the zone. The octets of the zone are deducted from
     /// `left`, which must suffice.
     #[must_use]

@@ -159,7 +159,7 @@ impl<'a, F: StorageFile> Summaries<'a, F> {
         })
     }
 
-    /// Returns the summary of the message with a number in the segment; none if the summary was too long.
+    /// Returns the summary of the message with a number in the segment; absent if the summary was too long.
     ///
     /// # Errors
     ///

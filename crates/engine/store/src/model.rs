@@ -22,7 +22,7 @@ impl Uid {
     /// The greatest UID, which is never assigned.
     pub const MAX: Self = Self(NonZeroU32::MAX);
 
-    /// None for 0.
+    /// Absent for 0.
     #[must_use]
     pub fn new(number: u32) -> Option<Self> {
         NonZeroU32::new(number).map(Self)

@@ -192,7 +192,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Position(self.log.end())
     }
 
-    /// Returns the job that makes all changes up to now safe; none if every change is safe already, or while another
+    /// Returns the job that makes all changes up to now safe; absent if every change is safe already, or while another
     /// job runs. Run the job on a thread that may block, then pass the outcome to [`Store::finish_sync`].
     ///
     /// # Errors

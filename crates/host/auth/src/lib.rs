@@ -117,7 +117,7 @@ pub use vere_spf::{Family, SpfResult, Unavailable};
 
 use questions::Questions;
 
-/// The most names that are asked for at once. A message with more, such as 50 sets of ARC, asks for the rest one by one, and not beyond the first fault.
+/// The most names that are asked for at once. A message with more, such as 50 sets of ARC, asks for the rest in turn, and not beyond the first fault.
 const AT_ONCE_MAX: usize = 32;
 
 /// Authenticates a message at a time, in seconds since 1970. Where the result of SPF comes later than the message, [`LookedUp`] is faster.

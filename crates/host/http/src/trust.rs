@@ -27,7 +27,7 @@ impl FileError {
     }
 }
 
-/// The authorities of a PEM file alone, or those of the system; none if no server is asked by HTTPS.
+/// The authorities of a PEM file alone, or those of the system; absent if no server is asked by HTTPS.
 ///
 /// # Errors
 /// The file cannot be read, or holds no certificate or a wrong one.

@@ -184,7 +184,7 @@ impl Drop for Target {
     }
 }
 
-/// What becomes of the deeds behind a layer; none if this machine has no such layer.
+/// What becomes of the deeds behind a layer; absent if this machine has no such layer.
 fn behind(layer: &str) -> Option<Vec<(&'static str, ExitStatus)>> {
     let mut ends = Vec::new();
     for deed in DEEDS {

@@ -154,7 +154,7 @@ async fn drive(
                 }
             }
         }
-        // Octets one by one must not put off the end.
+        // Octets in turn must not put off the end.
         if session.waits() && progress.left().is_zero() {
             return Some((progress.reason(), None));
         }

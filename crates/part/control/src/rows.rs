@@ -69,7 +69,7 @@ pub struct QueueRow {
     pub deferred: usize,
     /// Messages in delivery.
     pub in_flight: usize,
-    /// Messages that an operator holds one by one.
+    /// Messages that an operator holds singly.
     pub held: usize,
     /// Messages in the quarantine.
     #[serde(default)]

@@ -52,7 +52,7 @@ pub struct TopTotals {
     pub deferred: usize,
     /// Messages in delivery.
     pub in_flight: usize,
-    /// Messages that an operator holds one by one.
+    /// Messages that an operator holds singly.
     pub held: usize,
     /// Messages that came since the start of the gateway.
     pub came: u64,

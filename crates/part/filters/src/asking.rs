@@ -1,4 +1,4 @@
-//! A message while filters are asked about it, one after the other.
+//! A message while filters are asked about it, in turn.
 
 use std::mem;
 

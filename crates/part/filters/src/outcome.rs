@@ -35,7 +35,7 @@ pub struct Outcome {
     pub required: Option<f64>,
     /// The name of a virus that was found.
     pub virus: Option<String>,
-    /// Changes of message and envelope, in order; none where the message is refused.
+    /// Changes of message and envelope, in order; absent where the message is refused.
     pub changes: Vec<Change>,
     /// The action of rspamd in rspamd's words, such as `add header`; empty for other filters.
     pub action: String,

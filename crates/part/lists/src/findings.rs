@@ -28,7 +28,7 @@ pub struct Entry {
 pub enum Outcome {
     /// The client is listed.
     Listed {
-        /// The codes that count; none where the map suffices.
+        /// The codes that count; absent where the map suffices.
         codes: Vec<Ipv4Addr>,
         /// Whether a map says so.
         by_map: bool,
@@ -104,7 +104,7 @@ pub enum Origin {
 /// What all lists say.
 #[derive(Debug, Clone)]
 pub struct Findings {
-    /// The lists in the order of the settings; none for a client that is not asked about.
+    /// The lists in the order of the settings; absent for a client that is not asked about.
     pub entries: Vec<Entry>,
     /// Sum of the weights.
     pub sum: i32,

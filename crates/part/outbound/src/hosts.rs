@@ -56,7 +56,7 @@ pub struct Host {
     pub name: String,
     /// The TCP port.
     pub port: u16,
-    /// The preference of its MX record; none for a host that was not found by one.
+    /// The preference of its MX record; absent for a host that was not found by one.
     pub preference: Option<u16>,
     /// Its addresses, or why none is known.
     pub addresses: Result<Vec<IpAddr>, String>,

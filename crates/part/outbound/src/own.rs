@@ -68,7 +68,7 @@ impl Interfaces {
     }
 }
 
-/// The addresses of this machine; none when they cannot be had.
+/// The addresses of this machine; absent when they cannot be had.
 fn interfaces() -> Vec<IpAddr> {
     let Ok(all) = getifaddrs() else {
         return Vec::new();

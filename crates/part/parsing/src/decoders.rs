@@ -48,7 +48,7 @@ impl Sought {
         }
     }
 
-    /// Whether the message matches; none if the answer needs decoding.
+    /// Whether the message matches; absent if the answer needs decoding.
     pub fn plainly_holds(&self, question: Question<'_>) -> Option<bool> {
         plainly_holds(question, &self.item())
     }
@@ -183,7 +183,7 @@ impl Decoders {
         Ok(self.parsers.parse(message)?.record)
     }
 
-    /// Returns the texts of messages; none for a message that cannot be decoded.
+    /// Returns the texts of messages; absent for a message that cannot be decoded.
     ///
     /// # Errors
     /// [`NoParser`], also when a message was not decoded in time: another attempt may help then.
@@ -193,7 +193,7 @@ impl Decoders {
         })
     }
 
-    /// Returns whether messages match; none for a message that cannot be decoded.
+    /// Returns whether messages match; absent for a message that cannot be decoded.
     ///
     /// # Errors
     /// As [`Decoders::texts`].

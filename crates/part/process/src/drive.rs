@@ -136,7 +136,7 @@ impl Line {
         }
     }
 
-    /// Waits for an answer while the client is there, reading what the client sends meanwhile; none when the client has gone.
+    /// Waits for an answer while the client is there, reading what the client sends meanwhile; absent when the client has gone.
     ///
     /// # Errors
     /// When the connection breaks.

@@ -119,7 +119,7 @@ impl Learned {
         found.map(entry).collect()
     }
 
-    /// Handles to sync what was written; none without a file.
+    /// Handles to sync what was written; absent without a file.
     ///
     /// # Errors
     /// When the system gives no handle.

@@ -40,7 +40,7 @@ impl Srs {
         Self { key }
     }
 
-    /// The reverse-path of a sender's mail that `domain` forwards on a day since 1970; none for a quoted local part, or
+    /// The reverse-path of a sender's mail that `domain` forwards on a day since 1970; absent for a quoted local part, or
     /// where the address would be too long.
     #[must_use]
     pub fn forward(&self, sender: &AddrSpec, domain: &str, day: u32) -> Option<AddrSpec> {
@@ -67,7 +67,7 @@ impl Srs {
         format!("SRS1={}={tail}", self.hash(&tail))
     }
 
-    /// The sender, or the first forwarder, in the local part of an address of ours; none where [`Srs::forward`] has not made the
+    /// The sender, or the first forwarder, in the local part of an address of ours; absent where [`Srs::forward`] has not made the
     /// address, or more than three weeks ago. An address of the first forwarder has no day of ours: the first forwarder knows it.
     #[must_use]
     pub fn back(&self, local_part: &str, day: u32) -> Option<AddrSpec> {

@@ -137,7 +137,7 @@ pub const fn told(result: Spf) -> Told {
     }
 }
 
-/// Returns the refusal of a decision; none for an acceptance.
+/// Returns the refusal of a decision; absent for an acceptance.
 #[must_use]
 pub fn refusal(decision: Decision) -> Option<Refusal> {
     let reason = decision.reason()?;

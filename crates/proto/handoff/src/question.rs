@@ -92,7 +92,7 @@ pub const FRAME_OCTETS_MAX: usize = 4_096;
 /// The longest time from a question to an answer that needs the DNS. RFC 7208 section 4.6.4 grants a check of SPF 20 seconds
 /// at least, and a client of SMTP waits 5 minutes for the reply to RCPT (RFC 5321 section 4.5.3.2.3).
 pub const LOOKUP_SECONDS_MAX: u64 = 20;
-/// The longest time from a question for records to the answer. A message needs several, one after the other.
+/// The longest time from a question for records to the answer. A message needs several, in turn.
 pub const RECORDS_SECONDS_MAX: u64 = 5;
 
 const LENGTH_OCTETS: usize = 4;

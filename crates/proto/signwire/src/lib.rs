@@ -6,7 +6,7 @@
 //! Requests may be pipelined; an answer carries the number of its request. Lengths are checked before
 //! memory is taken.
 //!
-//! The front of port 25 asks for the certificates that it shows to clients ([`Request::Certificate`]), one by one, and for the
+//! The front of port 25 asks for the certificates that it shows to clients ([`Request::Certificate`]), in turn, and for the
 //! signatures of handshakes ([`Request::Handshake`]).
 //!
 //! Every frame, little endian; `str` is a u8 length and that many octets of ASCII:

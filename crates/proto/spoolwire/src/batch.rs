@@ -124,7 +124,7 @@ impl Batch {
         }
     }
 
-    /// Returns the changes one by one.
+    /// Returns the changes in turn.
     #[must_use]
     pub fn into_operations(self) -> Vec<Operation> {
         self.operations

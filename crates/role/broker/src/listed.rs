@@ -9,7 +9,7 @@ use vere_settings::Settings;
 
 use super::call_ahead::Later;
 
-/// Returns the lists of the settings; none without a front, which asks about them.
+/// Returns the lists of the settings; absent without a front, which asks about them.
 ///
 /// # Errors
 /// The zone file or the system's list of name servers cannot be used.

@@ -23,12 +23,12 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Takes a share; none where the network has `max` already.
+    /// Takes a share; absent where the network has `max` already.
     pub(super) fn take(shares: &Shares, client: IpAddr, max: u32) -> Option<Self> {
         Self::of(shares, network(client), max)
     }
 
-    /// Takes a share of a site; none where the site has `max` already.
+    /// Takes a share of a site; absent where the site has `max` already.
     pub(super) fn of_site(shares: &Shares, client: IpAddr, max: u32) -> Option<Self> {
         Self::of(shares, site(client), max)
     }

@@ -34,7 +34,7 @@ impl Gateway {
         }
     }
 
-    /// Why no message is taken now; none if messages are taken.
+    /// Why no message is taken now; absent if messages are taken.
     pub(crate) const fn closed(&self) -> Option<&Refusal> {
         self.closed.as_ref()
     }

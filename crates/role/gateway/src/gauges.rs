@@ -196,7 +196,7 @@ struct Shown {
     on_disk: HashSet<ClientName>,
 }
 
-/// Sets the gauges of a family, and removes gauges of old labels one by one: a scrape in between
+/// Sets the gauges of a family, and removes gauges of old labels in turn: a scrape in between
 /// sees old and new gauges, and never an empty family.
 fn show<L: Clone + Eq + Hash>(
     family: &Family<L, Gauge>,

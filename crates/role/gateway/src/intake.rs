@@ -105,7 +105,7 @@ pub(super) struct ServiceIntake {
     logins: Logins,
     /// A SCRAM exchange that has not ended.
     exchange: RefCell<Option<Attempt>>,
-    /// The password by which the client logs in; none where a trusted proxy says who it is.
+    /// The password by which the client logs in; absent where a trusted proxy says who it is.
     shown: Cell<Option<Print>>,
 }
 

@@ -25,7 +25,7 @@ const BLOCK_OCTETS: u32 = 1 << 20;
 const BLOCKS_MAX: usize = 100;
 
 /// Lists queues in the order of their destinations, from behind `after` on if given. With `group`, lists the queues
-/// of that dead gateway: none if this gateway has not adopted the group.
+/// of that dead gateway: absent if this gateway has not adopted the group.
 pub(super) fn list(
     groups: &Groups,
     group: Option<&str>,

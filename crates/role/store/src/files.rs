@@ -45,7 +45,7 @@ pub(crate) struct Files {
     sharing: Sharing,
     /// Mailboxes of new accounts, beside `INBOX`.
     new_account: Vec<(MailboxName, Option<SpecialUse>)>,
-    /// File that records how far the log got; none for tools that do not check.
+    /// File that records how far the log got; absent for tools that do not check.
     mark: Option<PathBuf>,
     /// Locked as long as the file is open.
     _lock: File,

@@ -55,7 +55,7 @@ impl LogEnd {
     }
 }
 
-/// Reads the mark from the file; none when the file is absent.
+/// Reads the mark from the file; absent when the file is absent.
 ///
 /// # Errors
 /// When the file cannot be read. A file with other content counts as absent, and a warning is logged.

@@ -23,7 +23,7 @@ pub(super) struct OpenMailbox {
 pub(super) struct Since {
     pub(super) mod_seq: ModSeq,
     pub(super) uid_next: u32,
-    /// The UIDs expunged; none if the store's records do not reach back far enough.
+    /// The UIDs expunged; absent if the store's records do not reach back far enough.
     pub(super) expunged: Option<Vec<Uid>>,
 }
 

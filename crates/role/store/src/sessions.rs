@@ -22,7 +22,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Why a session was let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LetIn {
-    /// The account's password has this fingerprint; none before the client has shown a password.
+    /// The account's password has this fingerprint; absent before the client has shown a password.
     Password(Option<Print>),
     /// The client administers the system.
     Administrator,

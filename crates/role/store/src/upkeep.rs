@@ -62,7 +62,7 @@ pub(crate) struct LastPass {
 }
 
 impl ReclaimFigures {
-    /// Reads the figures of the store in a folder; none if no valid file exists.
+    /// Reads the figures of the store in a folder; absent if no valid file exists.
     pub(crate) fn read(folder: &Path) -> Option<Self> {
         let text = fs::read(folder.join(FILE)).ok()?;
         let known: Self = serde_json::from_slice(&text).ok()?;

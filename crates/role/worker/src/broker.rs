@@ -94,7 +94,7 @@ impl Broker {
         }
     }
 
-    /// Asks for the records of a name for the sake of a client; none for a name without such records. `None`: the DNS does not answer now.
+    /// Asks for the records of a name for the sake of a client; absent for a name without such records. `None`: the DNS does not answer now.
     pub(crate) async fn records(
         &self,
         client: IpAddr,

@@ -17,7 +17,7 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    /// A new volume; none where this machine cannot mount.
+    /// A new volume; absent where this machine cannot mount.
     pub(crate) fn new() -> Option<Self> {
         if !can_mount() {
             return None;

@@ -55,7 +55,7 @@ fn the_gateway_that_adopts_queues_has_their_quarantine_until_the_other_is_back()
     assert_eq!((all(&first), all(&second)), ((1, 1), (1, 1)));
 }
 
-/// Keeps forged mail aside; an alias leads to a next hop with messages one by one, in order.
+/// Keeps forged mail aside; an alias leads to a next hop with messages in turn, in order.
 fn in_order(next_hop: impl ToString, section: &str) -> Options {
     let next_hop = next_hop.to_string();
     let destination =

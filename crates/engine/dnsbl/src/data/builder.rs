@@ -18,7 +18,7 @@ const DATASETS_MAX: usize = 4096;
 /// Subzones of a dataset at most.
 const SUBZONES_MAX: usize = 256;
 
-/// Reads the files of a zone, one after the other.
+/// Reads the files of a zone, in turn.
 #[derive(Debug, Default)]
 pub struct Builder {
     head: Head,

@@ -1,4 +1,4 @@
-//! Domain names in wire form (RFC 1035 section 3.1): length octet and label, one after the other.
+//! Domain names in wire form (RFC 1035 section 3.1): length octet and label, in turn.
 
 use super::error::Reason;
 

@@ -66,7 +66,7 @@ impl Step {
     }
 }
 
-/// The records of an answer to a [`Step`]; none for a name without such records.
+/// The records of an answer to a [`Step`]; absent for a name without such records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
     /// The codes.
@@ -75,7 +75,7 @@ pub enum Told {
     Maps(Vec<Ipv6Addr>),
 }
 
-/// The questions of a check, one after the other, and their answers. The first of them decide about [`Trust`]; a list
+/// The questions of a check, in turn, and their answers. The first of them decide about [`Trust`]; a list
 /// that does not answer these is asked nothing else.
 #[derive(Debug, Clone)]
 pub struct Check {

@@ -51,7 +51,7 @@ impl Unsent {
         self.in_memory
     }
 
-    /// Octets of a buffer; none if the journal alone has the octets, or the buffer is no longer used.
+    /// Octets of a buffer; absent if the journal alone has the octets, or the buffer is no longer used.
     #[must_use]
     pub fn get(&self, id: UnsentId, skip: u32, length: u32) -> Option<Bytes> {
         let from = usize::try_from(skip).ok()?;

@@ -48,7 +48,7 @@ struct Inner {
 pub enum Progress {
     /// Mails have to be stored before the draft goes on: [`Draft::unstored`].
     Stores,
-    /// Every page is stored. The root; none if no row is left.
+    /// Every page is stored. The root; absent if no row is left.
     Done(Option<Locator>),
 }
 

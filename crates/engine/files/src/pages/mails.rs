@@ -147,7 +147,7 @@ impl Mails {
         Ok(())
     }
 
-    /// The locator of a page in a mail, as a page of the open mail names the page; none while the place is not known.
+    /// The locator of a page in a mail, as a page of the open mail names the page; absent while the place is not known.
     pub(super) fn locator(&self, mail: usize, place: Place) -> Option<Locator> {
         let Some(closed) = self.closed.get(mail) else {
             return Some(Locator {

@@ -59,7 +59,7 @@ pub(super) struct Found {
     pub(super) page: Arc<Page>,
     /// The key above which all keys belong to other pages; none at the right edge of the tree.
     pub(super) end: Option<Vec<u8>>,
-    /// The inner page above, and the row there; none for the root.
+    /// The inner page above, and the row there; absent for the root.
     pub(super) above: Option<(Arc<Page>, usize)>,
     /// The end of the page above.
     pub(super) end_above: Option<Vec<u8>>,
@@ -112,7 +112,7 @@ impl PageTree {
         tree
     }
 
-    /// The root page; none for a tree without rows.
+    /// The root page; absent for a tree without rows.
     #[must_use]
     pub const fn root(&self) -> Option<&Locator> {
         self.root.as_ref()
@@ -211,7 +211,7 @@ impl PageTree {
             .ok_or(Missing(*at))
     }
 
-    /// The level of the root; none without a root.
+    /// The level of the root; absent without a root.
     pub(super) fn top(&self) -> Result<Option<u8>, Missing> {
         let Some(root) = &self.root else {
             return Ok(None);
@@ -219,7 +219,7 @@ impl PageTree {
         Ok(Some(self.page(root, None)?.level()))
     }
 
-    /// The page of a level that has a key, or would have; none without a root, or with a root below the level.
+    /// The page of a level that has a key, or would have; absent without a root, or with a root below the level.
     pub(super) fn find(&self, key: &[u8], level: u8) -> Result<Option<Found>, Missing> {
         let Some(root) = &self.root else {
             return Ok(None);

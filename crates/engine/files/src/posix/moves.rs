@@ -164,7 +164,7 @@ impl Files {
     }
 }
 
-/// The inode of a conflict copy: slots of a home of their own, one by one.
+/// The inode of a conflict copy: slots of a home of their own, in turn.
 #[must_use]
 pub fn inode_for_copy(numbers: &mut Numbers, last: &mut Option<Inode>) -> Option<Inode> {
     let inode = match *last {

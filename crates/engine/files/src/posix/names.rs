@@ -80,7 +80,7 @@ pub(super) fn is_dots(name: &[u8]) -> bool {
 }
 
 impl Files {
-    /// The entry of a name; none if absent.
+    /// The entry of a name; absent if absent.
     pub(super) fn entry(&mut self, home: Home, name: &[u8]) -> Result<Option<EntryRow>, Errno> {
         let key = entry_key(home, name);
         let Some(value) = self.tree.get(&key)? else {

@@ -51,7 +51,7 @@ impl Numbers {
         self.reserved_to = self.reserved_to.max(reserved_to);
     }
 
-    /// Takes a home; none if no block is reserved, or the writer has used all of its blocks.
+    /// Takes a home; absent if no block is reserved, or the writer has used all of its blocks.
     pub fn take(&mut self) -> Option<Home> {
         let block = self.next_block;
         if block >= self.reserved_to || block > BLOCK_MAX {

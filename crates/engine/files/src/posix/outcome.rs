@@ -11,7 +11,7 @@ use crate::rows::Extent;
 pub enum Outcome {
     /// Done. (The reply to a `Forget` goes nowhere.)
     Reply(Result<Reply, Errno>),
-    /// A read: the octets of the pieces, one after the other, are the reply.
+    /// A read: the octets of the pieces, in turn, are the reply.
     Read(ReadPlan),
     /// The reply is due when the servers have everything about the inode.
     Sync {

@@ -119,7 +119,7 @@ impl Files {
         }
     }
 
-    /// The row of an inode; none if the row is absent, wrong, or in a page that is missing.
+    /// The row of an inode; absent if the row is absent, wrong, or in a page that is missing.
     fn touch_row(&mut self, inode: Inode) -> Option<InodeRow> {
         if self.ghosts.contains_key(&inode) {
             return self.row(inode).ok();

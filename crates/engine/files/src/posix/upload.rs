@@ -102,7 +102,7 @@ impl Files {
     }
 
     /// The row of an inode as the servers may have the row while octets are unsent: the size of the stored content, and all
-    /// else as it is. None for an inode without a row.
+    /// else as it is. Absent for an inode without a row.
     ///
     /// # Errors
     ///

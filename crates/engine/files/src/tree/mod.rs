@@ -46,7 +46,7 @@ type Rows = BTreeMap<Vec<u8>, Option<Bytes>>;
 pub struct Change {
     /// The key.
     pub key: Vec<u8>,
-    /// The new value; none for a removed row.
+    /// The new value; absent for a removed row.
     pub value: Option<Vec<u8>>,
 }
 

@@ -25,7 +25,7 @@ pub const TOMBSTONES_MAX: usize = 20_000;
 /// How long content stays in a volume that does not say.
 const KEEP_VERSIONS: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// How long mails stay that nobody needs, and how much a run does.
+/// How long mails stay without any use, and how much a run does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CollectTerms {
     /// Content that files had within this time stays; as the volume's settings say if absent.
@@ -90,7 +90,7 @@ pub struct Plan {
     pub changes: Vec<RowChange>,
     /// Tombstones whose mails are removed when the chain has the changes.
     pub due: BTreeMap<u64, TombstoneRow>,
-    /// Tombstones as this run leaves them; none for an ended one.
+    /// Tombstones as this run leaves them; absent for an ended one.
     written: HashMap<u64, Option<TombstoneRow>>,
 }
 

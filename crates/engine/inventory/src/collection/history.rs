@@ -93,7 +93,7 @@ impl History {
         history
     }
 
-    /// Commits that nobody needs: those below the oldest checkpoint that stays, oldest first. Commits with content are not
+    /// Commits without any use: those below the oldest checkpoint that stays, oldest first. Commits with content are not
     /// among them, but for a content that no row names any more.
     pub fn old_commits(
         &self,
@@ -134,7 +134,7 @@ impl History {
         found
     }
 
-    /// Mails of pages that nobody needs.
+    /// Mails of pages without any use.
     pub fn old_pages(
         &self,
         pages: &[(u32, Subject)],

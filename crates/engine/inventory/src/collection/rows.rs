@@ -90,7 +90,7 @@ struct Batch {
     mailbox: u16,
     uid_validity: u32,
     mails: Vec<(u32, MailId)>,
-    /// The mails that are there, and their octets; none before the listing.
+    /// The mails that are there, and their octets; absent before the listing.
     there: Option<(Vec<u32>, u64)>,
     is_asked: bool,
     is_over: bool,

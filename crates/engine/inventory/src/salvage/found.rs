@@ -39,7 +39,7 @@ pub struct KnownRow {
     generation: u64,
     /// The sequence of the commit.
     pub sequence: u64,
-    /// None where the row was removed.
+    /// Absent where the row was removed.
     pub row: Option<InodeRow>,
 }
 

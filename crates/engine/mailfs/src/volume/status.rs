@@ -60,7 +60,7 @@ pub struct Status {
     pub disk_misses: u64,
     /// Inodes, and octets of files, as of the newest checkpoint.
     pub logical: Option<(u64, u64)>,
-    /// The last collection and the last check; none before the first.
+    /// The last collection and the last check; absent before the first.
     pub upkeep: Option<UpkeepRow>,
     /// How long content of the past stays, and files that are removed elsewhere, in seconds.
     pub retention: Option<(u64, u64)>,

@@ -16,7 +16,7 @@ use super::segment::Segments;
 const LAZY_OCTETS_MAX: usize = 64 << 10;
 
 /// Lull after which lazy changes are synced while no urgent change was synced lately: `LULL_MIN`,
-/// and at least `LULL_SYNCS` times the duration of a sync. So a client that ends records one by one
+/// and at least `LULL_SYNCS` times the duration of a sync. So a client that ends records in turn
 /// and waits for each acknowledgement does not wait long. Lazy syncs take at most a third of a
 /// disk's time.
 const LULL_MIN: Duration = Duration::from_millis(2);

@@ -26,7 +26,7 @@ pub(crate) struct Emptying {
     queue: VecDeque<(AccountName, MailboxId)>,
     /// The mailboxes of the queue, as a set.
     ids: HashSet<MailboxId>,
-    /// The last row of the first one that was removed; none when nothing was.
+    /// The last row of the first one that was removed; absent when nothing was.
     after: Vec<u8>,
     /// The last account that was looked at for what a crash cut off.
     looked_at: Option<Partition>,

@@ -112,7 +112,7 @@ pub struct ReclaimOutcome<S: Storage> {
     pub(crate) dead: u64,
     /// Octets of the remaining batches.
     pub(crate) batches: HashMap<Partition, u64>,
-    /// The new file, its index, and octets saved; none if too few octets would be saved.
+    /// The new file, its index, and octets saved; absent if too few octets would be saved.
     pub(crate) made: io::Result<Option<Made<S::File>>>,
 }
 

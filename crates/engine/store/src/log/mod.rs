@@ -100,7 +100,7 @@ pub struct SyncOutcome {
 }
 
 impl SyncOutcome {
-    /// The position before which every record is safe now; none if the sync failed.
+    /// The position before which every record is safe now; absent if the sync failed.
     #[must_use]
     pub fn synced(&self) -> Option<Position> {
         self.result.is_ok().then_some(Position(self.upto))
@@ -344,7 +344,7 @@ impl<S: Storage> Log<S> {
         }
     }
 
-    /// Writes what was gathered and gives the job that syncs it; none when everything is synced, or
+    /// Writes what was gathered and gives the job that syncs it; absent when everything is synced, or
     /// another job is under way.
     pub(crate) fn sync_job(&mut self) -> Result<Option<SyncJob<S>>, StoreError> {
         self.check()?;

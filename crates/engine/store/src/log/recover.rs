@@ -41,7 +41,7 @@ pub struct OpenReport {
 pub(super) struct Found<F> {
     pub(super) file: F,
     pub(super) len: u64,
-    /// None if the head is damaged.
+    /// Absent if the head is damaged.
     pub(super) head: Option<SegmentHead>,
 }
 

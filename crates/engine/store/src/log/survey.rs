@@ -32,7 +32,7 @@ pub struct Damage {
 struct Surveyed<F> {
     file: F,
     len: u64,
-    /// None if the head is damaged.
+    /// Absent if the head is damaged.
     head: Option<SegmentHead>,
     /// The position after the segment.
     end: u64,

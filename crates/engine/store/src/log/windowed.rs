@@ -25,7 +25,7 @@ impl<'a, F: StorageFile> Windowed<'a, F> {
         }
     }
 
-    /// `count` octets from `offset` on; none when the file ends before.
+    /// `count` octets from `offset` on; absent when the file ends before.
     pub(crate) fn get(&mut self, offset: u64, count: usize) -> io::Result<Option<&[u8]>> {
         if offset + count as u64 > self.len {
             return Ok(None);

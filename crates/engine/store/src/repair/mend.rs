@@ -117,7 +117,7 @@ impl Mending {
         Ok(())
     }
 
-    /// Returns the change that mends a partition, with all its rows; none if the partition is intact.
+    /// Returns the change that mends a partition, with all its rows; absent if the partition is intact.
     pub(super) fn partition<M: MetaEngine>(
         &mut self,
         meta: &M,

@@ -38,7 +38,7 @@ const UNSYNCED_MAX: u64 = 16 * 1024 * 1024;
 pub struct LostMessage {
     /// The account of the message, if known.
     pub account: Option<AccountName>,
-    /// The name of the mailbox; none if the mailbox is in no list.
+    /// The name of the mailbox; absent if the mailbox is in no list.
     pub mailbox: Option<MailboxName>,
     /// The mailbox.
     pub id: MailboxId,

@@ -451,7 +451,7 @@ fn messages_leave_memory_and_come_back() {
     drop(safe(&mut bench.store, waiting));
 }
 
-/// Bodies that are read one after the other are asked for together, segment by segment.
+/// Bodies that are read in turn are asked for together, segment by segment.
 #[test]
 fn bodies_that_lie_close_together_are_read_ahead() {
     let mut bench = Bench::new();

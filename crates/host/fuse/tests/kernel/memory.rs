@@ -55,7 +55,7 @@ impl Memory {
         new
     }
 
-    /// None for calls without a reply.
+    /// Absent for calls without a reply.
     pub(crate) fn call(&mut self, caller: Caller, call: Call) -> Option<Answer> {
         if let Call::Forget { inode, lookups } = call {
             let node = self.nodes.get_mut(&inode.0)?;

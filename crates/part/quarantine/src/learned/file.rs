@@ -207,7 +207,7 @@ impl SendersFile {
         self.lines = 0;
     }
 
-    /// Handles of the file and its folder, to sync; none without a file.
+    /// Handles of the file and its folder, to sync; absent without a file.
     pub(super) fn handles(&self) -> io::Result<Vec<File>> {
         let Some(file) = &self.file else {
             return Ok(Vec::new());

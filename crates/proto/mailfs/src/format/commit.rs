@@ -74,7 +74,7 @@ pub struct Ancestor {
 pub struct RowChange {
     /// The key.
     pub key: Vec<u8>,
-    /// The value; none if the row is removed.
+    /// The value; absent if the row is removed.
     pub value: Option<Vec<u8>>,
 }
 

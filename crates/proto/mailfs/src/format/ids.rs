@@ -57,7 +57,7 @@ impl PackNumber {
     /// The last sequence number of a writer.
     pub const SEQUENCE_MAX: u64 = (1 << 48) - 1;
 
-    /// The number of a writer's mail; none for a sequence above [`Self::SEQUENCE_MAX`].
+    /// The number of a writer's mail; absent for a sequence above [`Self::SEQUENCE_MAX`].
     #[must_use]
     pub const fn new(writer: u16, sequence: u64) -> Option<Self> {
         if sequence > Self::SEQUENCE_MAX {

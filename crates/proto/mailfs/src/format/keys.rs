@@ -20,7 +20,7 @@ impl fmt::Debug for VolumeKey {
 #[derive(Clone)]
 pub struct Keys {
     newest: EpochKeys,
-    /// The newest epoch; none where the keys are for mails of any epoch.
+    /// The newest epoch; absent where the keys are for mails of any epoch.
     epoch: Option<u16>,
     /// Earlier epochs, newest last.
     earlier: Vec<(u16, EpochKeys)>,
@@ -71,7 +71,7 @@ impl Keys {
         }
     }
 
-    /// Derives the keys of all epochs, given in rising order; none without an epoch. Files of the state folder stay under the key
+    /// Derives the keys of all epochs, given in rising order; absent without an epoch. Files of the state folder stay under the key
     /// of the first epoch, so that a new epoch leaves them readable.
     #[must_use]
     pub fn of_epochs(keys: &[(u16, VolumeKey)]) -> Option<Self> {
@@ -144,7 +144,7 @@ impl EpochKeys {
         &self.mail_id
     }
 
-    /// The key that seals the frames of a mail; none for slots, which have no frames.
+    /// The key that seals the frames of a mail; absent for slots, which have no frames.
     pub(super) fn mail_key(&self, kind: Kind, mail: MailId) -> Option<[u8; 32]> {
         let key = match kind {
             Kind::Slot => return None,

@@ -137,7 +137,7 @@ impl Hop {
 }
 
 impl Ground {
-    /// Carries out calls, one after the other. A task counts until its connection is closed.
+    /// Carries out calls, in turn. A task counts until its connection is closed.
     async fn serve(self: Rc<Self>, task: Task, connection: OwnedSemaphorePermit) {
         let hop = Rc::clone(&task.0);
         let mut line = None;

@@ -44,7 +44,7 @@ struct Column {
 #[derive(Debug, Clone)]
 struct Block {
     octets: Bytes,
-    /// Octets of each message's fields; none if the message's summary was too long.
+    /// Octets of each message's fields; absent if the message's summary was too long.
     lengths: Box<[Option<u32>]>,
 }
 
@@ -93,7 +93,7 @@ fn column_memory(blocks: usize, names: &[String]) -> usize {
 }
 
 impl Block {
-    /// Returns the fields of the message with a number in the segment; none if the message's summary was too long.
+    /// Returns the fields of the message with a number in the segment; absent if the message's summary was too long.
     fn get(&self, number: usize) -> Option<Bytes> {
         let at = number % SUMMARIES_TOGETHER;
         let len = (*self.lengths.get(at)?)? as usize;

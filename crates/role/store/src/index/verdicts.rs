@@ -59,7 +59,7 @@ impl Drop for Asked {
 pub(crate) type Looked = (Uid, u8);
 
 impl Verdicts {
-    /// Returns the verdicts on a question; none for a question that is too long to be remembered.
+    /// Returns the verdicts on a question; absent for a question that is too long to be remembered.
     pub(crate) fn of(&self, mailbox: MailboxId, question: Question<'_>) -> Option<Arc<Asked>> {
         let question = octets_of(question).filter(|octets| octets.len() <= QUESTION_OCTETS_MAX)?;
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The store's thread, its turns taken one by one.
+//! The store's thread, its turns taken in turn.
 
 use std::cell::Cell;
 use std::iter;

@@ -109,7 +109,7 @@ struct Indexing {
 }
 
 impl Indexing {
-    /// Waits for a change; none when the role ends.
+    /// Waits for a change; absent when the role ends.
     fn next(&mut self) -> Option<StaleIndex> {
         loop {
             let patience = match self.shelf.is_empty() {

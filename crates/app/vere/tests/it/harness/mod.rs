@@ -212,7 +212,7 @@ pub(crate) fn unfold(text: &str) -> String {
         .replace("\n ", " ")
 }
 
-/// All files of a directory but hidden files; none when the directory is missing.
+/// All files of a directory but hidden files; absent when the directory is missing.
 pub(crate) fn read_all(directory: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Formats, one after the other; every answer is rbldnsd's unless the test says otherwise.
+//! Formats, in turn; every answer is rbldnsd's unless the test says otherwise.
 
 use super::{answer, name_answer, wire, zone};
 use crate::data::{Kind, RecordData, ZoneData};

@@ -1,4 +1,4 @@
-//! Sets against a model: the lines of a file, searched one after the other.
+//! Sets against a model: the lines of a file, searched in turn.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -69,7 +69,7 @@ pub struct Opening<S: Storage> {
     listed_from: u32,
     /// Commits by their subjects.
     listed: BTreeSet<u32>,
-    /// Commits that were read; none for a mail that is no authentic commit.
+    /// Commits that were read; absent for a mail that is no authentic commit.
     commits: BTreeMap<u32, Option<Found>>,
     unread: VecDeque<u32>,
     /// The checkpoint at which the opening begins.

@@ -47,7 +47,7 @@ pub(crate) struct Want {
     pub(crate) inodes: BTreeSet<Inode>,
     /// Packs that must be stored before.
     pub(crate) packs: HashSet<u64>,
-    /// Contents as they were when the packs were cut; none while the commit itself shall hold the content.
+    /// Contents as they were when the packs were cut; absent while the commit itself shall hold the content.
     pub(crate) snapshots: Option<Vec<Snapshot>>,
     pub(crate) waiters: Vec<(CallId, Reply)>,
 }

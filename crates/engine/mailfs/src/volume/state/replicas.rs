@@ -15,7 +15,7 @@ pub(crate) struct Replicas {
     /// Account and pack.
     pub(crate) missing: BTreeSet<(u16, u64)>,
     pub(crate) copying: BTreeSet<(u16, u64)>,
-    /// The key behind which the search for missing copies goes on; none when all rows were seen.
+    /// The key behind which the search for missing copies goes on; absent when all rows were seen.
     pub(crate) scan: Option<Vec<u8>>,
     /// The first pack of this mount.
     pub(crate) own_from: u64,

@@ -23,7 +23,7 @@ fn script(world: &mut World) -> Vec<(&'static str, Vec<u8>)> {
     vec![("long", long), ("last", b"last".to_vec())]
 }
 
-/// The requests of the script, none of them hurt.
+/// The requests of the script, each unhurt.
 fn requests() -> usize {
     let mut world = World::new(2);
     let before: usize = world.counts.values().sum();

@@ -255,7 +255,7 @@ fn keys_of_an_earlier_epoch_add_nothing_to_the_chain() {
     assert_eq!(world.get(ROOT, "file").unwrap(), b"content");
 }
 
-/// The requests of a change, none of them hurt.
+/// The requests of a change, each unhurt.
 fn requests(change: fn() -> FactsChange) -> usize {
     let mut world = World::with_slot(2);
     let before: usize = world.counts.values().sum();

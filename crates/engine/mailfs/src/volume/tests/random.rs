@@ -55,7 +55,7 @@ impl Run {
         of[self.below(of.len())]
     }
 
-    /// The content that a mount sees in a file; none if the file cannot be read now.
+    /// The content that a mount sees in a file; absent if the file cannot be read now.
     fn seen(&mut self, mount: usize, path: &str) -> Option<Vec<u8>> {
         self.looked = self.several.at(mount, path).ok();
         let Some(inode) = self.looked else {

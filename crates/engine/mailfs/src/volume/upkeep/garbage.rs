@@ -336,7 +336,7 @@ impl<S: Storage> Volume<S> {
                 continue;
             };
             let earlier = self.tombstone_row(duplicate.pack)?;
-            // A pack that goes takes its duplicates with it, one after the other.
+            // A pack that goes takes its duplicates with it, in turn.
             let is_dying = earlier.as_ref().is_some_and(|of| names_row(of, &row))
                 || plan.names(duplicate.pack, &row);
             let is_named = row.copies.contains(&duplicate.kept);
@@ -354,7 +354,7 @@ impl<S: Storage> Volume<S> {
         Ok(())
     }
 
-    /// Commits and pages that nobody needs.
+    /// Commits and pages without any use.
     fn plan_history(&self, garbage: &mut Garbage) -> Result<(), Errno> {
         let lead = self.terms.lead;
         let has_row = |subject: &Subject| {

@@ -103,7 +103,7 @@ pub(super) struct Garbage {
     pub(super) listing: Listing,
     pub(super) history: History,
     pub(super) snapshots: Vec<Locator>,
-    /// Mails of pages that kept checkpoints reach; none if a page could not be read.
+    /// Mails of pages that kept checkpoints reach; absent if a page could not be read.
     pub(super) reached: Option<HashSet<MailId>>,
     /// Packs that snapshots need.
     pub(super) packs: BTreeSet<u64>,

@@ -61,7 +61,7 @@ impl<S: Storage> Volume<S> {
         Ok(false)
     }
 
-    /// A page, or why not; none while an account is asked.
+    /// A page, or why not; absent while an account is asked.
     fn page_of(&mut self, walk: &mut Walk, at: &Locator) -> Option<Result<Arc<Page>, String>> {
         if walk.reading.is_some() {
             return None;

@@ -1,4 +1,4 @@
-//! Messages that an operator holds one by one.
+//! Messages that an operator holds singly.
 
 use super::*;
 use crate::envelope::ScheduleHead;

@@ -1,4 +1,4 @@
-//! Limits and faults, one by one.
+//! Limits and faults, in turn.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The past: commits and pages that nobody needs leave, a machine that was away is told of a rollback all the same, snapshots
+//! The past: commits and pages without any use leave, a machine that was away is told of a rollback all the same, snapshots
 //! keep what they need, and clocks that are wrong by years change little.
 
 use std::ops::ControlFlow;
