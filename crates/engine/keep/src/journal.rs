@@ -13,7 +13,6 @@
 //! Positions are octets of all segments laid end to end, without heads. The nonce of a record is the segment's random and
 //! the position; every start begins a segment, so no nonce seals twice.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 
@@ -21,12 +20,13 @@ use bytes::Bytes;
 use vere_checksum::crc32c;
 use vere_ports::storage::{Storage, StorageFile};
 
+pub use self::error::JournalError;
+
+use self::backlog::{Backlog, lacks_room};
+use self::head::{HEAD, encode_head, first_of, read_head};
 use super::record::{self, Part};
 use crate::format::seal::{seal, unseal};
 
-const MAGIC: &[u8; 8] = b"VEREJRNL";
-const VERSION: u32 = 1;
-const HEAD: u64 = 44;
 const RECORD_HEAD: u64 = 20;
 /// Octets of a segment, but for the record that crosses the bound.
 const SEGMENT_MAX: u64 = 64 << 20;
@@ -35,38 +35,6 @@ const ZEROS_MIN: u64 = 128 << 10;
 const ZEROS_MAX: u64 = 512 << 10;
 /// Sealed octets of a record: the longest write, and rows.
 const SEALED_MAX: u32 = 4 << 20;
-
-/// Why a journal cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalError {
-    /// The disk failed.
-    #[error("the journal cannot be read: {0}")]
-    Io(#[from] io::Error),
-    /// A segment is damaged in the midst: changes behind are there and cannot be applied in order.
-    #[error(
-        "{file}: expected a record at octet {at}; found damage, with more of the journal behind"
-    )]
-    Damaged {
-        /// The segment.
-        file: String,
-        /// Where.
-        at: u64,
-    },
-    /// The key opens no record.
-    #[error("{file}: sealed with another key")]
-    Key {
-        /// The segment.
-        file: String,
-    },
-    /// A later version has written the segment.
-    #[error("{file}: expected version {VERSION}; found {found}")]
-    Version {
-        /// The segment.
-        file: String,
-        /// Its version.
-        found: u32,
-    },
-}
 
 /// A journal in a folder.
 pub struct Journal<S: Storage> {
@@ -452,14 +420,7 @@ impl<S: Storage> Journal<S> {
             self.storage.remove(&name)?;
         }
         let file = self.storage.create(&name)?;
-        let mut head = Vec::with_capacity(44);
-        head.extend_from_slice(MAGIC);
-        head.extend_from_slice(&VERSION.to_le_bytes());
-        head.extend_from_slice(&0_u32.to_le_bytes());
-        head.extend_from_slice(&self.random);
-        head.extend_from_slice(&first.to_le_bytes());
-        let sum = crc32c(&head);
-        file.write_at([&head, &sum.to_le_bytes()], 0)?;
+        file.write_at([&encode_head(&self.random, first), &[]], 0)?;
         file.sync()?;
         self.storage.sync()?;
         self.segments.push(Segment {
@@ -470,36 +431,6 @@ impl<S: Storage> Journal<S> {
         });
         Ok(())
     }
-}
-
-/// Octets of records that wait for room on the disk. Programs are refused while any waits, so that only what is under way adds.
-const BACKLOG_MAX: usize = 64 << 20;
-
-/// Records that wait for room on the disk.
-#[derive(Debug, Default)]
-struct Backlog {
-    records: VecDeque<(u64, Vec<u8>)>,
-    octets: usize,
-}
-
-impl Backlog {
-    fn push(&mut self, position: u64, record: Vec<u8>) -> io::Result<()> {
-        let octets = self.octets.saturating_add(record.len());
-        if octets > BACKLOG_MAX {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.octets = octets;
-        self.records.push_back((position, record));
-        Ok(())
-    }
-}
-
-/// Whether an error tells of a full disk, or of a full quota of the user.
-fn lacks_room(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-    )
 }
 
 /// What stands at a place of a segment.
@@ -522,39 +453,8 @@ fn nonce(random: &[u8; 16], position: u64) -> [u8; 24] {
     nonce
 }
 
-fn first_of(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix("journal-")?;
-    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
-}
-
-/// The random of a head; `None` if the head is torn.
-fn read_head<F: StorageFile>(
-    file: &F,
-    length: u64,
-    first: u64,
-    name: &str,
-) -> Result<Option<[u8; 16]>, JournalError> {
-    let mut head = [0; HEAD as usize];
-    if length < HEAD {
-        return Ok(None);
-    }
-    file.read_at(&mut head, 0)?;
-    let (body, sum) = head.split_at(40);
-    let is_whole = sum == crc32c(body).to_le_bytes()
-        && body.starts_with(MAGIC)
-        && body.get(32..40) == Some(&first.to_le_bytes());
-    if !is_whole {
-        return Ok(None);
-    }
-    let version = body.get(8..12).and_then(|octets| octets.try_into().ok());
-    match version.map(u32::from_le_bytes) {
-        Some(VERSION) => Ok(body.get(16..32).and_then(|octets| octets.try_into().ok())),
-        found => Err(JournalError::Version {
-            file: name.to_owned(),
-            found: found.unwrap_or(0),
-        }),
-    }
-}
-
+mod backlog;
+mod error;
+mod head;
 #[cfg(test)]
 mod tests;

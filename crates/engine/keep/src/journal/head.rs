@@ -1,0 +1,58 @@
+//! Names and heads of segments.
+
+use vere_checksum::crc32c;
+use vere_ports::storage::StorageFile;
+
+use super::error::{JournalError, VERSION};
+
+const MAGIC: &[u8; 8] = b"VEREJRNL";
+/// Octets of a head.
+pub(super) const HEAD: u64 = 44;
+
+/// The position of a segment by the segment's name.
+pub(super) fn first_of(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("journal-")?;
+    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
+}
+
+/// The random of a head; `None` if the head is torn.
+pub(super) fn read_head<F: StorageFile>(
+    file: &F,
+    length: u64,
+    first: u64,
+    name: &str,
+) -> Result<Option<[u8; 16]>, JournalError> {
+    let mut head = [0; HEAD as usize];
+    if length < HEAD {
+        return Ok(None);
+    }
+    file.read_at(&mut head, 0)?;
+    let (body, sum) = head.split_at(40);
+    let is_whole = sum == crc32c(body).to_le_bytes()
+        && body.starts_with(MAGIC)
+        && body.get(32..40) == Some(&first.to_le_bytes());
+    if !is_whole {
+        return Ok(None);
+    }
+    let version = body.get(8..12).and_then(|octets| octets.try_into().ok());
+    match version.map(u32::from_le_bytes) {
+        Some(VERSION) => Ok(body.get(16..32).and_then(|octets| octets.try_into().ok())),
+        found => Err(JournalError::Version {
+            file: name.to_owned(),
+            found: found.unwrap_or(0),
+        }),
+    }
+}
+
+/// The head of a segment.
+pub(super) fn encode_head(random: &[u8; 16], first: u64) -> Vec<u8> {
+    let mut head = Vec::with_capacity(HEAD as usize);
+    head.extend_from_slice(MAGIC);
+    head.extend_from_slice(&VERSION.to_le_bytes());
+    head.extend_from_slice(&0_u32.to_le_bytes());
+    head.extend_from_slice(random);
+    head.extend_from_slice(&first.to_le_bytes());
+    let sum = crc32c(&head);
+    head.extend_from_slice(&sum.to_le_bytes());
+    head
+}
