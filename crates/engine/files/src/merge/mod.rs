@@ -1,7 +1,7 @@
 //! The changes of two sides on one tree, merged (docs/internals/mailfs.md, "Several mounts").
 //!
-//! The tree comes in with the winner's state. The loser's changes are done once more on top: rows of inodes first ([`inodes`]),
-//! then names ([`entries`]), then what follows from names: links, parents and the end of inodes ([`links`]).
+//! The tree comes in with the winner's state. The loser's changes are done once more on top: rows of inodes first (`inodes`),
+//! then names (`entries`), then what follows from names: links, parents and the end of inodes (`links`).
 #![cfg_attr(
     not(test),
     warn(
