@@ -188,13 +188,11 @@ fn our_own_store_keeps_a_volume_with_replicas() {
     assert_eq!(now["groups"][0]["missing"], serde_json::json!({}));
     assert!(now["groups"][0]["packs"].as_u64() >= Some(3), "{now}");
     let shown = run(&mut fs_command(&["status", "home"]));
-    assert_has(
-        &shown,
-        &[
-            "waiting             nothing",
-            "group 1             accounts 1, 2: ",
-        ],
-    );
+    let lines = [
+        "waiting             nothing",
+        "group 1             accounts 1, 2: ",
+    ];
+    assert_has(&shown, &lines);
     let listed = run(&mut fs_command(&["accounts", "list", "home"]));
     assert_has(
         &listed,
