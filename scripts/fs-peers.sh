@@ -125,6 +125,7 @@ start_courier() {
         export LD_LIBRARY_PATH="$at/usr/lib:$at/usr/lib/x86_64-linux-gnu:$at/lib/x86_64-linux-gnu"
         "$at/usr/bin/maildirmake.courier" Maildir
         # The monitor of files is looked for at a fixed place: a view of /usr/libexec that has the package as well.
+        # shellcheck disable=SC2016 # The inner shell expands.
         exec unshare --mount sh -c 'mount -t overlay overlay -o "lowerdir=$0/usr/libexec:/usr/libexec" /usr/libexec && exec "$@"' \
             "$at" "$at/usr/sbin/couriertcpd" -address=127.0.0.1 -nodnslookup -noidentlookup -maxprocs=40 -maxperip=40 \
             "$port" "$at/usr/bin/imapd" Maildir
