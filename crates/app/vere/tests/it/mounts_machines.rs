@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::harness::{run, vere, wait_until};
 use crate::mounts::Volume;
+
+/// How long trees may differ: refreshes come every 30 s at the latest.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Words of each machine.
 const WORDS: usize = 40;
@@ -115,10 +118,24 @@ fn wait_until_equal(machines: &[Machine<'_>; 2]) -> BTreeSet<(PathBuf, String)> 
         first.sync();
         second.sync();
     }
-    wait_until("equal trees", || {
-        contents(&first.point()) == contents(&second.point())
-    });
-    contents(&first.point())
+    let begun = Instant::now();
+    loop {
+        let [first, second] = machines
+            .each_ref()
+            .map(|machine| contents(&machine.point()));
+        if first == second {
+            return first;
+        }
+        let only =
+            |of: &BTreeSet<_>, not: &BTreeSet<_>| of.difference(not).cloned().collect::<Vec<_>>();
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "only on the first: {:#?}, only on the second: {:#?}",
+            only(&first, &second),
+            only(&second, &first)
+        );
+        std::thread::sleep(Duration::from_millis(200));
+    }
 }
 
 fn texts(of: &BTreeSet<(PathBuf, String)>) -> BTreeSet<&str> {
