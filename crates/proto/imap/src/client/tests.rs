@@ -310,7 +310,7 @@ fn commands_of_a_file_system() {
         );
         // Courier, of a root without limits.
         assert!(events[2].contains("Quota { resources: [] }"), "{events:?}");
-        assert!(events[2].contains("Other(\"LIMIT a 9\")"), "{events:?}");
+        assert!(events[3].contains("Other(\"LIMIT a 9\")"), "{events:?}");
     }
     let code = Code::Other("limit a 9".to_owned());
     assert_eq!(
