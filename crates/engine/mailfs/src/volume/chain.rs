@@ -47,6 +47,7 @@ impl Sent {
         Child {
             id: self.id,
             parent: self.parent,
+            covers: 0,
         }
     }
 }
@@ -58,6 +59,8 @@ pub(crate) struct Child {
     pub(crate) id: MailId,
     /// Its parent.
     pub(crate) parent: MailId,
+    /// The generation that the commit's checkpoint covers, which the chain has therefore; 0 for none.
+    pub(crate) covers: u64,
 }
 
 /// What the chain wants to be done.
@@ -75,6 +78,8 @@ pub(crate) enum Next {
     Follow(Won),
     /// A lost commit is in the log.
     Located(Won),
+    /// Commits between the head and this generation have left the log: the chain stands still.
+    Gap(u64),
 }
 
 /// The end of the chain, and commits on their way.
@@ -102,7 +107,9 @@ pub(crate) struct Chain {
     read: BTreeMap<u32, Option<Child>>,
     /// The child of each commit: the lowest UID inspected.
     children: HashMap<MailId, (u32, MailId)>,
-    /// The numbers of the log have changed: the chain stands still.
+    /// The highest generation that an inspected commit says the chain has.
+    covered: u64,
+    /// The numbers of the log have changed, or commits are gone: the chain stands still.
     is_standing: bool,
 }
 
@@ -124,6 +131,7 @@ impl Chain {
             reading: BTreeSet::new(),
             read: BTreeMap::new(),
             children: HashMap::new(),
+            covered: 0,
             is_standing: false,
         }
     }
@@ -191,6 +199,7 @@ impl Chain {
 
     /// A commit outside the chain, inspected at the beginning.
     pub(crate) fn see(&mut self, uid: u32, child: Child) {
+        self.covered = self.covered.max(child.covers);
         let place = self.children.entry(child.parent).or_insert((uid, child.id));
         if place.0 > uid {
             *place = (uid, child.id);
@@ -317,6 +326,10 @@ impl Chain {
             return Some(located);
         }
         self.inspect();
+        if let Some(generation) = self.gap() {
+            self.is_standing = true;
+            return Some(Next::Gap(generation));
+        }
         if let Some(next) = self.advance() {
             return Some(next);
         }
@@ -402,8 +415,32 @@ impl Chain {
         self.read.get(&uid).copied()
     }
 
-    /// The next commit of the chain, if inspected.
+    /// The generation that the chain has by the word of an inspected commit, while no line of inspected commits leads there.
+    ///
+    /// `gc` removes old commits. A mount that slept while those behind its head went would take its own next commit for the
+    /// only child. Whatever a checkpoint covers is in the chain, and every commit there has a lower UID than the commit that
+    /// names the checkpoint: as soon as the listing is inspected, the line is there or broken.
+    fn gap(&self) -> Option<u64> {
+        if self.covered <= self.generation || !self.listed.is_empty() || is_broken(Breakage::Gap) {
+            return None;
+        }
+        let (mut at, mut generation) = (self.head, self.generation);
+        while generation < self.covered {
+            let Some((_, child)) = self.children.get(&at) else {
+                return Some(self.covered);
+            };
+            (at, generation) = (*child, generation.saturating_add(1));
+        }
+        None
+    }
+
+    /// The next commit of the chain, if inspected. One of the mount counts when the rest of the listing has shown no gap.
     fn advance(&mut self) -> Option<Next> {
+        let (_, id) = self.children.get(&self.head)?;
+        let is_own = self.sent.front().is_some_and(|sent| sent.id == *id);
+        if is_own && !self.listed.is_empty() && !is_broken(Breakage::Gap) {
+            return None;
+        }
         let (uid, id) = self.children.remove(&self.head)?;
         self.generation = self.generation.saturating_add(1);
         (self.head, self.uid) = (id, uid);

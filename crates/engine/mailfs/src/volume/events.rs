@@ -263,6 +263,10 @@ impl<S: Storage> Volume<S> {
                 Next::Won(won) => self.won(won),
                 Next::Follow(won) => self.followed(won),
                 Next::Located(won) => self.located_commit(won),
+                Next::Gap(generation) => self.fail(Notice::Gap {
+                    head: self.chain.head().1,
+                    generation,
+                }),
             }
         }
     }

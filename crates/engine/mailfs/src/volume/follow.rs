@@ -20,6 +20,15 @@ use crate::format::commit::RowChange;
 use crate::rows::{Key, slots_prefix};
 use crate::tree::Change;
 
+/// A commit, as the order wants it.
+fn child_of(found: &Found) -> Child {
+    Child {
+        id: found.id(),
+        parent: found.record.parent,
+        covers: found.record.checkpoint.map_or(0, |of| of.covers.get()),
+    }
+}
+
 /// How soon after a change the log is watched again.
 const WATCH_AGAIN: Duration = Duration::from_secs(1);
 
@@ -46,10 +55,7 @@ impl<S: Storage> Volume<S> {
         match Found::read(uid, body, self.lead_encoding(), seals) {
             Ok(found) if !self.epochs.allow(found.head.epoch) => None,
             Ok(found) => {
-                let child = Child {
-                    id: found.id(),
-                    parent: found.record.parent,
-                };
+                let child = child_of(&found);
                 self.follow.put_outside(found, self.now.steady);
                 Some(child)
             }
@@ -72,11 +78,7 @@ impl<S: Storage> Volume<S> {
     /// Commits outside the chain, as the log had them at the beginning.
     pub(super) fn follow_others(&mut self, outside: Vec<Found>) {
         for found in outside {
-            let child = Child {
-                id: found.id(),
-                parent: found.record.parent,
-            };
-            self.chain.see(found.uid, child);
+            self.chain.see(found.uid, child_of(&found));
             self.follow.put_outside(found, self.now.steady);
         }
         self.follow.refresh_at = Some(self.now.steady + self.terms.refresh);

@@ -137,6 +137,16 @@ pub enum Notice {
     /// Another mount has changed the keys, and this one cannot read a commit since.
     #[error("the keys of the volume were changed: mount again with the new slot")]
     NewKeys,
+    /// The mount was away for longer than the log keeps commits: the volume takes no more changes.
+    #[error(
+        "the mount was away for too long: the log lacks commits between generation {head}, the newest one here, and {generation}; mount again"
+    )]
+    Gap {
+        /// The generation of the newest commit of the mount.
+        head: u64,
+        /// A generation that the chain has.
+        generation: u64,
+    },
     /// Another mount writes under the writer's number: the state folder is a copy, or was copied.
     #[error("another state folder uses the number {0} of a writer: this mount takes a new one")]
     Copied(u16),

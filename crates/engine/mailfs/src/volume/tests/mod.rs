@@ -10,6 +10,7 @@ mod crashes;
 mod dedup;
 mod facts;
 mod fingerprints;
+mod follows;
 mod local_disk;
 mod outages;
 mod pages;

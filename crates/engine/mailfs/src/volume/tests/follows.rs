@@ -1,0 +1,80 @@
+//! Commits of other mounts under hard conditions: a mount sleeps, pages are missing, own commits arrive late.
+
+use super::rig::Several;
+use super::*;
+use crate::volume::CollectTerms;
+
+const SLEEPER: usize = 1;
+
+fn collect(several: &mut Several, mount: usize) {
+    let terms = CollectTerms {
+        keep_versions: Some(Duration::ZERO),
+        grace: Duration::ZERO,
+        ..CollectTerms::DEFAULT
+    };
+    let now = several.moment();
+    assert!(several.volume(mount).collect(now, terms));
+    for _ in 0..20 {
+        several.settle();
+        if several.volume(mount).take_upkept().is_some() {
+            return;
+        }
+        several.pass(10);
+    }
+    panic!("the collection never ends");
+}
+
+/// Folders and checkpoints of the first mount, and collections that remove what is old, while the other one sleeps.
+fn sleeps_past_retention(several: &mut Several) {
+    several.mounts[SLEEPER].is_held = true;
+    for round in 0..5 {
+        for folder in 0..3 {
+            several.folder(0, &format!("{round}-{folder}")).unwrap();
+            several.sync(0).unwrap();
+        }
+        several.finish(0);
+        several.pass(3_600);
+        collect(several, 0);
+        several.pass(3_600);
+    }
+    let head = several.volume(SLEEPER).chain.place();
+    let log = several.accounts.get_mut(&1).unwrap().mailbox("log");
+    let log = log.unwrap();
+    assert!(!log.mails.contains_key(&(head.uid + 1)), "{head:?}");
+}
+
+#[test]
+fn a_mount_that_slept_past_retention_stops_instead_of_forking() {
+    let mut several = Several::new(2);
+    several.folder(0, "first").unwrap();
+    several.sync(0).unwrap();
+    several.quiet();
+    sleeps_past_retention(&mut several);
+    several.folder(SLEEPER, "mine").unwrap();
+    let waiting = several.begin_sync(SLEEPER);
+    several.quiet();
+    let done = several.mounts[SLEEPER].replies.remove(&waiting);
+    assert_eq!(done, Some(Err(Errno::Io)));
+    let why = several.volume(SLEEPER).read_only();
+    assert!(matches!(why, Some(Notice::Gap { .. })), "{why:?}");
+}
+
+#[test]
+fn a_mount_that_slept_past_retention_goes_on_when_mounted_again() {
+    let mut several = Several::new(2);
+    several.folder(0, "first").unwrap();
+    several.sync(0).unwrap();
+    several.quiet();
+    sleeps_past_retention(&mut several);
+    several.quiet();
+    let why = several.volume(SLEEPER).read_only();
+    assert!(matches!(why, Some(Notice::Gap { .. })), "{why:?}");
+    several.kill(SLEEPER);
+    several.mount(SLEEPER).unwrap();
+    several.folder(SLEEPER, "mine").unwrap();
+    several.sync(SLEEPER).unwrap();
+    several.quiet();
+    let tree = several.tree(0);
+    assert!(tree.contains_key("mine/") && tree.contains_key("4-2/"));
+    assert_eq!(several.tree(SLEEPER), tree);
+}
