@@ -1,5 +1,6 @@
 //! Commits of other mounts: noticed, read, and applied below what the mount has changed.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hashbrown::HashSet;
@@ -181,11 +182,7 @@ impl<S: Storage> Volume<S> {
     fn follow_commit(&mut self, coming: &Coming) -> Result<(), Errno> {
         let won = coming.won;
         if self.follow.own.contains(&won.commit) {
-            // A late commit of the mount: waiting changes lie on top.
-            self.commits.abandoned.retain(|id| *id != won.commit);
-            self.confirm_rows(won.commit, coming.rows.clone());
-            let noted = self.journal.append(&[Part::Follows(won)]);
-            noted.map_err(|_| Errno::Io)?;
+            self.follow_own(coming)?;
         } else {
             self.follow_rows(won, &coming.rows)?;
         }
@@ -195,6 +192,24 @@ impl<S: Storage> Volume<S> {
         if !coming.is_own_merge {
             self.note_followed(coming);
         }
+        Ok(())
+    }
+
+    /// A late commit of the mount: waiting changes lie on top.
+    fn follow_own(&mut self, coming: &Coming) -> Result<(), Errno> {
+        let tree = self.files.tree();
+        tree.take_missing();
+        for row in &coming.rows {
+            tree.in_chain(&row.key)?;
+        }
+        let won = coming.won;
+        self.commits.abandoned.retain(|id| *id != won.commit);
+        self.confirm_rows(won.commit, coming.rows.clone());
+        // Rows of lost commits wait for nobody any more: whatever the chain lacks waits again.
+        let local: BTreeSet<Vec<u8>> = self.files.tree().local_keys().map(Vec::from).collect();
+        let noted = self.journal.append(&[Part::Follows(won)]);
+        let position = noted.map_err(|_| Errno::Io)?;
+        self.commits.wait_for(local, position, self.now.steady);
         Ok(())
     }
 

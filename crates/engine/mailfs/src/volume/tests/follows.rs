@@ -78,3 +78,26 @@ fn a_mount_that_slept_past_retention_goes_on_when_mounted_again() {
     assert!(tree.contains_key("mine/") && tree.contains_key("4-2/"));
     assert_eq!(several.tree(SLEEPER), tree);
 }
+
+/// A mount with a commit on its way ends, and its next session's commit lies on top of the late one.
+#[test]
+fn rows_of_a_lost_commit_go_on_behind_a_late_one() {
+    let mut several = Several::new(2);
+    several.quiet();
+    several.mounts[1].is_held = true;
+    several.folder(1, "late").unwrap();
+    several.begin_sync(1);
+    let mails = several.kill_with_mails(1);
+    assert_eq!(mails.len(), 1);
+    several.mount(1).unwrap();
+    several.folder(1, "next").unwrap();
+    let waiting = several.begin_sync(1);
+    several.arrive(mails);
+    several.quiet();
+    let done = several.mounts[1].replies.remove(&waiting);
+    assert_eq!(done, Some(Ok(Reply::Done)));
+    let tree = several.tree(0);
+    assert!(tree.contains_key("late/"), "{tree:?}");
+    assert!(tree.contains_key("next/"), "{tree:?}");
+    assert_eq!(several.tree(1), tree);
+}

@@ -13,6 +13,8 @@ pub(super) struct Mount {
     pub(super) invalidated: usize,
     /// Nothing reaches the accounts; requests wait.
     pub(super) is_held: bool,
+    /// Reads of pages wait.
+    pub(super) holds_pages: bool,
     machine: String,
     waiting: VecDeque<(RequestId, AccountId, Request)>,
     /// A watch, and where the log ended then.
@@ -28,6 +30,10 @@ pub(super) struct Several {
     pub(super) terms: Terms,
     pub(super) luck: Box<dyn FnMut() -> Luck>,
     starts: u64,
+}
+
+fn reads_page(request: &Request) -> bool {
+    matches!(request, Request::Read { mailbox, .. } if mailbox == "pages")
 }
 
 fn create(machine: &str) -> Create {
@@ -58,6 +64,7 @@ impl Several {
                 notices: Vec::new(),
                 invalidated: 0,
                 is_held: false,
+                holds_pages: false,
                 machine: format!("m{number}"),
                 waiting: VecDeque::new(),
                 watching: None,
@@ -129,6 +136,27 @@ impl Several {
         }
     }
 
+    /// A mount ends with mails on their way to accounts, which arrive later.
+    pub(super) fn kill_with_mails(&mut self, number: usize) -> Vec<(AccountId, Request)> {
+        self.carry_out_steps(number);
+        let waiting = std::mem::take(&mut self.mounts[number].waiting);
+        self.kill(number);
+        let mails = waiting
+            .into_iter()
+            .map(|(_, account, mail)| (account, mail));
+        mails
+            .filter(|(_, request)| matches!(request, Request::Append { .. }))
+            .collect()
+    }
+
+    /// Mails arrive that were on their way when a mount ended.
+    pub(super) fn arrive(&mut self, mails: Vec<(AccountId, Request)>) {
+        for (account, mail) in mails {
+            let account = self.accounts.get_mut(&account.0).unwrap();
+            account.carry_out(&mail).unwrap();
+        }
+    }
+
     /// Every request of a mount that waits is carried out, and the connections end before the answers.
     pub(super) fn cut(&mut self, number: usize) {
         self.carry_out_steps(number);
@@ -181,7 +209,11 @@ impl Several {
         if mount.is_held {
             return did;
         }
-        if let Some((id, account, request)) = mount.waiting.pop_front() {
+        let holds_pages = mount.holds_pages;
+        let may_go = |request: &Request| !(holds_pages && reads_page(request));
+        let mut waiting = mount.waiting.iter();
+        let place = waiting.position(|(_, _, request)| may_go(request));
+        if let Some((id, account, request)) = place.and_then(|at| mount.waiting.remove(at)) {
             let answer = match (self.luck)() {
                 Luck::Lost => Err(Fault::Unreachable("cut".to_owned())),
                 luck => {
