@@ -133,7 +133,7 @@ impl<S: Storage> Volume<S> {
         self.collect_rows();
         self.reserve_homes();
         let saved = self.files.tree().save(std::iter::empty());
-        let numbers = self.files.numbers().clone();
+        let (numbers, last_copy) = (self.files.numbers().clone(), self.follow.last_copy);
         self.files.tree().take_missing();
         let taken = self.files.tree_mut().take_local();
         let adopted = taken.and_then(|_| self.adopted_rows(line));
@@ -141,6 +141,8 @@ impl<S: Storage> Volume<S> {
         self.files.tree_mut().restore(saved);
         if adopted.is_err() {
             *self.files.numbers() = numbers;
+            // The home of the copy is free again.
+            self.follow.last_copy = last_copy;
         }
         let (rows, mut merged) = adopted?;
         if is_broken(Breakage::MergeTwice) {

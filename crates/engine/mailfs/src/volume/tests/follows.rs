@@ -2,9 +2,46 @@
 
 use super::rig::Several;
 use super::*;
+use crate::pages::PageTree;
 use crate::volume::CollectTerms;
 
+const FOLDERS: usize = 6;
+const FILES: usize = 40;
 const SLEEPER: usize = 1;
+
+fn file(folder: usize, number: usize) -> String {
+    format!("f{folder}/{number:0>200}")
+}
+
+/// A volume whose rows are in several pages; every folder of a machine is lost.
+fn filled() -> Several {
+    let mut several = Several::new(2);
+    for folder in 0..FOLDERS {
+        several.folder(0, &format!("f{folder}")).unwrap();
+        for number in 0..FILES {
+            several.put(0, &file(folder, number), "base");
+        }
+    }
+    several.finish(0);
+    for mount in 0..2 {
+        several.kill(mount);
+        several.mounts[mount].disk = MemoryDisk::default();
+    }
+    for mount in 0..2 {
+        several.mount(mount).unwrap();
+    }
+    several.quiet();
+    several
+}
+
+/// No page is near: each one comes from the account.
+fn forget_pages(several: &mut Several, mount: usize) {
+    let pages = several.volume(mount).files.tree_mut().pages_mut();
+    let root = pages.root().copied();
+    assert!(root.is_some());
+    *pages = PageTree::default();
+    pages.set_root(root);
+}
 
 fn collect(several: &mut Several, mount: usize) {
     let terms = CollectTerms {
@@ -100,4 +137,45 @@ fn rows_of_a_lost_commit_go_on_behind_a_late_one() {
     assert!(tree.contains_key("late/"), "{tree:?}");
     assert!(tree.contains_key("next/"), "{tree:?}");
     assert_eq!(several.tree(1), tree);
+}
+
+/// The loser stays away, and the first mount has waited for nearly as long as for a merge.
+fn abandoned() -> Several {
+    let mut several = filled();
+    for folder in [3, 5] {
+        several.put(1, &file(folder, 3), ", loser");
+    }
+    several.mounts[1].is_held = true;
+    several.begin_sync(1);
+    for folder in [3, 5] {
+        several.put(0, &file(folder, 3), ", winner");
+    }
+    several.sync(0).unwrap();
+    several.send_unanswered(1);
+    several.kill(1);
+    several.pass(31);
+    several.pass(2);
+    assert_eq!(several.volume(0).open_commits(), 1);
+    several
+}
+
+#[test]
+fn a_failed_merge_for_another_mount_leaves_no_number_in_use() {
+    let mut several = abandoned();
+    several.mounts[0].holds_pages = true;
+    forget_pages(&mut several, 0);
+    let numbers = several.volume(0).files.numbers().next_block();
+    let last_copy = several.volume(0).follow.last_copy;
+    for _ in 0..4 {
+        several.pass(20);
+    }
+    assert!(!several.volume(0).pages.fetches.is_empty());
+    assert_eq!(several.volume(0).open_commits(), 1);
+    assert_eq!(several.volume(0).files.numbers().next_block(), numbers);
+    assert_eq!(several.volume(0).follow.last_copy, last_copy);
+    several.mounts[0].holds_pages = false;
+    several.quiet();
+    let tree = several.tree(0);
+    let copies = tree.values().filter(|content| *content == "base, loser");
+    assert_eq!(copies.count(), 2);
 }
