@@ -66,7 +66,7 @@ impl<S: Storage> Volume<S> {
     pub(super) fn begin_checkpoint(&mut self) {
         let checkpoints = &self.checkpoints;
         let last = checkpoints.last.filter(|_| !checkpoints.is_broken);
-        let Some(covers) = last else {
+        let Some(covers) = last.filter(|_| !self.is_behind()) else {
             return;
         };
         let rows = self.files.tree_mut().cover();

@@ -199,11 +199,12 @@ impl<S: Storage> Volume<S> {
         self.accounts
             .number(self.terms.lead, LOG_MAILBOX, won.uid_validity);
         self.takes_room(self.terms.lead, flight.octets);
-        let rows = self.note_won(won, &mut flight);
         self.follow.named(&flight.merged);
         if flight.adopts {
             self.follow.is_adopting = false;
             self.note_epoch(won);
+            self.checkpoints.named = flight.checkpoint;
+            let rows = std::mem::take(&mut flight.rows);
             self.comes(Coming {
                 won,
                 rows,
@@ -217,6 +218,7 @@ impl<S: Storage> Volume<S> {
             self.go_on_following();
             return;
         }
+        let rows = self.note_won(won, &mut flight);
         self.confirm_rows(won.commit, rows);
         self.note_epoch(won);
         for (name, octets, extent) in std::mem::take(&mut flight.names) {

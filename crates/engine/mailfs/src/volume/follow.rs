@@ -189,6 +189,10 @@ impl<S: Storage> Volume<S> {
         self.follow.named(&coming.merged);
         let merged = &coming.merged;
         self.commits.abandoned.retain(|id| !merged.contains(id));
+        // The next checkpoint covers the commit from here on, since its rows are there.
+        let octets = usize::try_from(coming.octets).unwrap_or(usize::MAX);
+        self.checkpoints.note(won, octets);
+        self.checkpoints.note_rows(coming.rows.len());
         if !coming.is_own_merge {
             self.note_followed(coming);
         }
@@ -220,9 +224,6 @@ impl<S: Storage> Volume<S> {
         self.seals.epoch = self.seals.epoch.max(coming.epoch);
         let slots = slots_prefix();
         self.follow.has_new_slots |= coming.rows.iter().any(|row| row.key.starts_with(&slots));
-        let octets = usize::try_from(coming.octets).unwrap_or(usize::MAX);
-        self.checkpoints.note(coming.won, octets);
-        self.checkpoints.note_rows(coming.rows.len());
         self.checkpoints.named = coming.checkpoint.map(|named| named.covers);
         if let Some(named) = coming.checkpoint
             && self.checkpoints.is_newest(&named)

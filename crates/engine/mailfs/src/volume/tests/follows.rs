@@ -179,3 +179,39 @@ fn a_failed_merge_for_another_mount_leaves_no_number_in_use() {
     let copies = tree.values().filter(|content| *content == "base, loser");
     assert_eq!(copies.count(), 2);
 }
+
+#[test]
+fn a_checkpoint_covers_a_merge_when_its_rows_are_there() {
+    let mut several = abandoned();
+    several.until_append(0);
+    while !several.volume(0).follow.is_adopting {
+        while several.step(0) {}
+        several.until_append(0);
+    }
+    several.mounts[0].holds_pages = true;
+    forget_pages(&mut several, 0);
+    let mut was_behind = false;
+    for _ in 0..200 {
+        several.step(0);
+        let volume = several.volume(0);
+        volume.checkpoints.commits = 1_000;
+        let last = volume.checkpoints.last.map(|won| won.commit);
+        for coming in &volume.follow.coming {
+            was_behind |= coming.is_own_merge;
+            assert_ne!(last, Some(coming.won.commit));
+        }
+        if volume.is_behind() {
+            assert!(volume.checkpoints.making.is_none());
+        }
+    }
+    assert!(was_behind);
+    several.mounts[0].holds_pages = false;
+    several.quiet();
+    several.finish(0);
+    several.kill(0);
+    several.mounts[0].disk = MemoryDisk::default();
+    several.mount(0).unwrap();
+    let tree = several.tree(0);
+    let copies = tree.values().filter(|content| *content == "base, loser");
+    assert_eq!(copies.count(), 2);
+}
