@@ -241,7 +241,9 @@ impl<S: Storage> Volume<S> {
             return;
         }
         let log = mailbox_name(LOG_MAILBOX);
-        while let Some(next) = self.chain.next() {
+        while !self.is_far_behind()
+            && let Some(next) = self.chain.next()
+        {
             match next {
                 Next::Append(id, mail) => {
                     let request = Request::Append {

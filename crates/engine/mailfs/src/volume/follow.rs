@@ -12,8 +12,9 @@ use super::accounts::{LOG_MAILBOX, mailbox_name};
 use super::chain::Child;
 use super::record::{Part, Won};
 use super::state::checkpoints::own_row;
-use super::state::follow::Coming;
+use super::state::follow::{COMING_MAX, Coming};
 use super::state::opening::Found;
+use super::state::pages::Rows;
 use super::state::{Asked, Volume};
 use super::step::{Notice, Step};
 use crate::format::MailId;
@@ -116,6 +117,11 @@ impl<S: Storage> Volume<S> {
         self.follow.coming.push_back(coming);
     }
 
+    /// Whether so many commits of the chain wait that further ones stay in the log.
+    pub(super) fn is_far_behind(&self) -> bool {
+        self.follow.coming.len() >= COMING_MAX
+    }
+
     /// Whether the chain has commits that the mount has not applied yet.
     pub(super) fn is_behind(&self) -> bool {
         !self.follow.coming.is_empty()
@@ -138,8 +144,10 @@ impl<S: Storage> Volume<S> {
                 Ok(()) => self.has_followed(&coming),
                 Err(Errno::Again) => {
                     self.follow.coming.push_front(coming);
-                    // A page that no account has now is asked for again by the next refresh.
-                    self.fetch_missing(Urgency::Waited);
+                    // A page of an account that fails now is asked for again by the next refresh.
+                    if self.fetch_missing(Urgency::Waited) == Rows::Lost {
+                        self.fail(Notice::Behind);
+                    }
                     return;
                 }
                 Err(error) => {

@@ -84,7 +84,11 @@ impl<S: Storage> Volume<S> {
         for late in std::mem::take(&mut self.late) {
             self.take_answer(late.account, late.asked, late.answer);
         }
+        let was_far_behind = self.is_far_behind();
         self.go_on_following();
+        if was_far_behind {
+            self.advance_chain();
+        }
         self.build_ready();
         self.tend_checkpoints();
         self.make_copies();

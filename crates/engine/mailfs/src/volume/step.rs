@@ -147,6 +147,11 @@ pub enum Notice {
         /// A generation that the chain has.
         generation: u64,
     },
+    /// A page is lost that a commit of another mount changes: the volume takes no more changes.
+    #[error(
+        "no account has a page of rows that a commit of another mount changes: this mount stays behind; mount again"
+    )]
+    Behind,
     /// Another mount writes under the writer's number: the state folder is a copy, or was copied.
     #[error("another state folder uses the number {0} of a writer: this mount takes a new one")]
     Copied(u16),

@@ -18,6 +18,8 @@ const HISTORY_OCTETS_MAX: usize = 16 << 20;
 const HISTORY_MAX: usize = 4_096;
 /// Commits outside the chain in memory.
 const OUTSIDE_MAX: usize = 4_096;
+/// Commits of the chain in memory that wait for pages; the chain goes on when some are applied.
+pub(crate) const COMING_MAX: usize = 64;
 /// The latest conflicts that a status tells.
 const CONFLICTS_MAX: usize = 16;
 

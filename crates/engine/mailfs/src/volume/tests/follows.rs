@@ -4,6 +4,7 @@ use super::rig::Several;
 use super::*;
 use crate::pages::PageTree;
 use crate::volume::CollectTerms;
+use crate::volume::state::follow::COMING_MAX;
 
 const FOLDERS: usize = 6;
 const FILES: usize = 40;
@@ -214,4 +215,39 @@ fn a_checkpoint_covers_a_merge_when_its_rows_are_there() {
     let tree = several.tree(0);
     let copies = tree.values().filter(|content| *content == "base, loser");
     assert_eq!(copies.count(), 2);
+}
+
+#[test]
+fn a_lost_page_of_a_winner_is_told() {
+    let mut several = filled();
+    several.mounts[1].is_held = true;
+    several.put(0, &file(5, 3), ", winner");
+    several.sync(0).unwrap();
+    forget_pages(&mut several, 1);
+    for account in several.accounts.values_mut() {
+        if let Some(pages) = account.mailbox("pages") {
+            pages.mails.clear();
+        }
+    }
+    several.quiet();
+    let why = several.volume(1).read_only();
+    assert_eq!(why, Some(&Notice::Behind));
+}
+
+#[test]
+fn a_mount_that_waits_for_pages_leaves_further_commits_in_the_log() {
+    let mut several = filled();
+    several.mounts[1].holds_pages = true;
+    forget_pages(&mut several, 1);
+    several.put(0, &file(5, 3), ", winner");
+    for number in 0..2 * COMING_MAX {
+        several.folder(0, &format!("new{number}")).unwrap();
+        several.sync(0).unwrap();
+        several.pass(2);
+    }
+    assert_eq!(several.volume(1).follow.coming.len(), COMING_MAX);
+    several.mounts[1].holds_pages = false;
+    several.quiet();
+    let tree = several.tree(0);
+    assert_eq!(several.tree(1), tree);
 }
