@@ -131,15 +131,16 @@ impl Files {
                 return true;
             }
             let row = self.named_row(entry.inode);
-            let attributes = row.and_then(|row| self.attributes(entry.inode, &row));
-            if attributes == Err(Errno::Again) {
+            let facts = row.and_then(|row| Ok((self.attributes(entry.inode, &row)?, row)));
+            if facts == Err(Errno::Again) {
                 missing = Err(Errno::Again);
             }
-            entry.attributes = attributes.ok();
-            if entry.attributes.is_some() {
-                self.looked_up(entry.inode);
-            }
-            entry.attributes.is_some()
+            let Ok((attributes, row)) = facts else {
+                return false;
+            };
+            entry.attributes = Some(attributes);
+            self.looked_up(entry.inode, &row);
+            true
         });
         missing
     }

@@ -3,7 +3,7 @@
 use vere_ports::files::{Attributes, Errno, FileKind, FileTime, Inode};
 
 use super::damage::Damage;
-use super::state::Files;
+use super::state::{Files, Known};
 use crate::content::{LoadError, allocated, load};
 use crate::rows::{InodeRow, extents_key, extents_prefix, inode_key, unnamed_key, xattrs_prefix};
 
@@ -114,20 +114,26 @@ impl Files {
     }
 
     /// Counts a look-up by the kernel.
-    pub(super) fn looked_up(&mut self, inode: Inode) {
-        if inode != Inode::ROOT {
-            let count = self.lookups.entry(inode).or_default();
-            *count = count.saturating_add(1);
+    pub(super) fn looked_up(&mut self, inode: Inode, row: &InodeRow) {
+        if inode == Inode::ROOT {
+            return;
         }
+        let home = row.is_folder().then_some(row.home_or_device);
+        let known = self.lookups.entry(inode);
+        let known = known.or_insert(Known { lookups: 0, home });
+        known.lookups = known.lookups.saturating_add(1);
+        self.folders.extend(home.map(|home| (home, inode)));
     }
 
     pub(super) fn forget(&mut self, inode: Inode, lookups: u64) {
-        let Some(count) = self.lookups.get_mut(&inode) else {
+        let Some(known) = self.lookups.get_mut(&inode) else {
             return;
         };
-        *count = count.saturating_sub(lookups);
-        if *count == 0 {
+        known.lookups = known.lookups.saturating_sub(lookups);
+        if known.lookups == 0 {
+            let home = known.home;
             self.lookups.remove(&inode);
+            home.and_then(|home| self.folders.remove(&home));
             self.end_ghost(inode);
         }
     }

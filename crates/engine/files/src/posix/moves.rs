@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::numbers::Numbers;
 use super::outcome::ContentChange;
 use super::state::{Files, Open};
-use crate::rows::{Home, InodeRow, ROOT_HOME, SLOT_MAX, inode_of};
+use crate::rows::{Home, InodeRow, SLOT_MAX, inode_of};
 use crate::tree::Tree;
 
 impl Files {
@@ -150,17 +150,8 @@ impl Files {
 
     /// The folders that the kernel knows, and the root folder, by their homes.
     #[must_use]
-    pub fn known_folders(&mut self) -> HashMap<Home, Inode> {
-        let mut folders = HashMap::from([(ROOT_HOME, Inode::ROOT)]);
-        let known: Vec<Inode> = self.lookups.keys().copied().collect();
-        for inode in known {
-            if let Ok(row) = self.row(inode)
-                && row.is_folder()
-            {
-                folders.insert(row.home_or_device, inode);
-            }
-        }
-        folders
+    pub fn known_folders(&self) -> &HashMap<Home, Inode> {
+        &self.folders
     }
 }
 

@@ -106,7 +106,7 @@ impl Files {
         };
         let row = self.named_row(inode)?;
         let attributes = self.attributes(inode, &row)?;
-        self.looked_up(inode);
+        self.looked_up(inode, &row);
         Ok(attributes)
     }
 
@@ -167,7 +167,7 @@ impl Files {
         self.put_entry(folder.home_or_device, name, (inode, row.kind))?;
         self.folder_changed(parent, folder, now)?;
         let attributes = self.attributes(inode, &row)?;
-        self.looked_up(inode);
+        self.looked_up(inode, &row);
         Ok(attributes)
     }
 
@@ -256,7 +256,7 @@ impl Files {
         self.put_entry(folder.home_or_device, name, (inode, row.kind))?;
         self.folder_changed(parent, folder, now)?;
         let attributes = self.attributes(inode, &row)?;
-        self.looked_up(inode);
+        self.looked_up(inode, &row);
         Ok(attributes)
     }
 

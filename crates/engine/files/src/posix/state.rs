@@ -8,7 +8,7 @@ use super::damage::Damage;
 use super::numbers::Numbers;
 use super::outcome::ContentChange;
 use crate::content::{Content, Unsent};
-use crate::rows::{Home, InodeRow};
+use crate::rows::{Home, InodeRow, ROOT_HOME};
 use crate::tree::Tree;
 
 /// The rows of a volume, contents of files, open files and look-ups.
@@ -19,7 +19,9 @@ pub struct Files {
     pub(super) numbers: Numbers,
     /// Where this session's next inode of a folder goes: the home, and the last slot in use.
     pub(super) homes: HashMap<Inode, (Home, u32)>,
-    pub(super) lookups: HashMap<Inode, u64>,
+    pub(super) lookups: HashMap<Inode, Known>,
+    /// The root folder, and the folders among [`Files::lookups`], by their homes.
+    pub(super) folders: HashMap<Home, Inode>,
     pub(super) opens: HashMap<Inode, u32>,
     /// Contents of open files and of files with unsent octets.
     pub(super) contents: HashMap<Inode, Content>,
@@ -36,6 +38,15 @@ pub struct Files {
     pub(super) room: Statistics,
     pub(super) content_changes: Vec<ContentChange>,
     pub(super) damage: Vec<Damage>,
+}
+
+/// An inode that the kernel knows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    /// Look-ups that the kernel has not forgotten.
+    pub(super) lookups: u64,
+    /// The home of a folder.
+    pub(super) home: Option<Home>,
 }
 
 /// A file with unsent octets.
@@ -73,6 +84,7 @@ impl Files {
             numbers,
             homes: HashMap::new(),
             lookups: HashMap::new(),
+            folders: HashMap::from([(ROOT_HOME, Inode::ROOT)]),
             opens: HashMap::new(),
             contents: HashMap::new(),
             dirty: HashMap::new(),

@@ -1,6 +1,6 @@
 //! Commits of other mounts under hard conditions: a mount sleeps, pages are missing, own commits arrive late.
 
-use super::rig::Several;
+use super::rig::{ROOT, Several};
 use super::*;
 use crate::pages::PageTree;
 use crate::volume::CollectTerms;
@@ -250,4 +250,24 @@ fn a_mount_that_waits_for_pages_leaves_further_commits_in_the_log() {
     several.quiet();
     let tree = several.tree(0);
     assert_eq!(several.tree(1), tree);
+}
+
+#[test]
+fn folders_that_the_kernel_knows_are_known_without_pages() {
+    let mut several = filled();
+    let folder = several.lookup(1, ROOT, b"f3").unwrap().inode;
+    several.pass(1);
+    let known = |several: &mut Several| {
+        let folders = several.volume(1).files.known_folders();
+        folders.values().any(|inode| *inode == folder)
+    };
+    assert!(known(&mut several));
+    forget_pages(&mut several, 1);
+    assert!(known(&mut several));
+    let call = Call::Forget {
+        inode: folder,
+        lookups: u64::MAX,
+    };
+    several.begin(1, call);
+    assert!(!known(&mut several));
 }
