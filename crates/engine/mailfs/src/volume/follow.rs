@@ -19,7 +19,7 @@ use super::state::{Asked, Volume};
 use super::step::{Notice, Step};
 use crate::format::MailId;
 use crate::format::commit::RowChange;
-use crate::rows::{Key, slots_prefix};
+use crate::rows::{Key, PackRow, RowValue, slots_prefix};
 use crate::tree::Change;
 
 /// A commit, as the order wants it.
@@ -29,6 +29,12 @@ fn child_of(found: &Found) -> Child {
         parent: found.record.parent,
         covers: found.record.checkpoint.map_or(0, |of| of.covers.get()),
     }
+}
+
+/// Whether a row is that of a commit's own mail.
+fn is_own_pack(commit: MailId, key: &[u8], value: Option<&[u8]>) -> bool {
+    let row = value.and_then(|value| PackRow::decode(value).ok());
+    matches!(Key::decode(key), Ok(Key::Pack(_))) && row.is_some_and(|row| row.mail == commit)
 }
 
 /// How soon after a change the log is watched again.
@@ -246,12 +252,17 @@ impl<S: Storage> Volume<S> {
     pub(super) fn confirm_rows(&mut self, commit: MailId, rows: Vec<RowChange>) {
         let mut before = Vec::with_capacity(rows.len());
         for RowChange { key, value } in rows {
-            let tree = self.files.tree_mut();
+            let tree = self.files.tree();
             match tree.in_chain(&key) {
                 Ok(old) => before.push((key.clone(), old)),
                 Err(_) => {
                     tree.take_missing();
-                    self.follow.forget_history();
+                    // Nobody had a row of the commit's own mail before.
+                    if is_own_pack(commit, &key, value.as_deref()) {
+                        before.push((key.clone(), None));
+                    } else {
+                        self.follow.forget_history();
+                    }
                 }
             }
             if let Err(error) = self.files.tree_mut().apply(Change { key, value }) {

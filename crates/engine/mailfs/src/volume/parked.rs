@@ -259,6 +259,8 @@ impl<S: Storage> Volume<S> {
         }
         for key in &self.commits.pending {
             let _ = self.files.tree().get(key);
+            // Merges of later commits want what the chain had before.
+            let _ = self.files.tree().in_chain(key);
         }
         self.is_settled(Urgency::Synced)
     }

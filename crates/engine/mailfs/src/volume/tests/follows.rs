@@ -271,3 +271,15 @@ fn folders_that_the_kernel_knows_are_known_without_pages() {
     several.begin(1, call);
     assert!(!known(&mut several));
 }
+
+#[test]
+fn a_commit_over_pages_that_are_not_there_keeps_earlier_states() {
+    let mut several = filled();
+    forget_pages(&mut several, 1);
+    let before = several.volume(1).chain.head().0;
+    assert!(several.volume(1).follow.since(before).is_some());
+    several.put(1, "new", "content in the commit");
+    several.sync(1).unwrap();
+    assert_ne!(several.volume(1).chain.head().0, before);
+    assert!(several.volume(1).follow.since(before).is_some());
+}
