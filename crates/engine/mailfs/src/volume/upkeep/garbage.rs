@@ -211,7 +211,8 @@ impl<S: Storage> Volume<S> {
             return Ok(());
         }
         // Equal content that is written again names a stored pack before a row does.
-        let in_use: HashSet<u64> = self.packs_in_use().collect();
+        let mut in_use: HashSet<u64> = self.packs_in_use().collect();
+        in_use.extend(self.packs_of_open());
         while let Some(pack) = garbage.weighed.front() {
             let number = pack.number;
             if !has_content(pack.row.kind) {
@@ -263,13 +264,14 @@ impl<S: Storage> Volume<S> {
             return Ok(());
         };
         let buried = self.tombstones_apart()?;
+        let open = self.packs_of_open();
         self.plan_strays(garbage, present, report)?;
         for (number, row) in buried {
             if garbage.plan.is_full() {
                 report.has_more = true;
                 break;
             }
-            if !garbage.plan.has(number) {
+            if !garbage.plan.has(number) && !open.contains(&number) {
                 garbage.plan.add_apart(number, row, present, report);
             }
         }
@@ -330,6 +332,7 @@ impl<S: Storage> Volume<S> {
         present: Present,
         report: &mut CollectReport,
     ) -> Result<(), Errno> {
+        let open = self.packs_of_open();
         let plan = &mut garbage.plan;
         for duplicate in &garbage.listing.duplicates {
             let Some(row) = self.pack_row(duplicate.pack)? else {
@@ -345,7 +348,8 @@ impl<S: Storage> Volume<S> {
             }
         }
         for (subject, copy) in &garbage.listing.orphans {
-            let is_stray = self.pack_row(subject.pack.0)?.is_none();
+            let is_stray =
+                !open.contains(&subject.pack.0) && self.pack_row(subject.pack.0)?.is_none();
             if is_stray && garbage.good.contains(copy) && !plan.is_full() {
                 let earlier = self.tombstone_row(subject.pack.0)?;
                 plan.add_orphan((subject, *copy), earlier.as_ref(), present, report);

@@ -10,6 +10,7 @@ mod garbage;
 mod look;
 mod moves;
 mod moving;
+mod open;
 mod run;
 pub(crate) mod state;
 mod walking;
