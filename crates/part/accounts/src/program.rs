@@ -14,7 +14,7 @@ use vere_process::failure::Failure;
 use vere_units::Secret;
 
 /// The longest run of a program: a token may have to be fetched over the network.
-const RUN_MAX: Duration = Duration::from_secs(30);
+pub(crate) const RUN_MAX: Duration = Duration::from_secs(30);
 
 /// Octets of a program's output.
 const OUTPUT_MAX: usize = 64 << 10;

@@ -80,6 +80,16 @@ impl Login {
             | Self::TokenProgram { username, .. } => username,
         }
     }
+
+    /// The program that prints the secret, if any.
+    pub(crate) fn program(&self) -> Option<&str> {
+        match self {
+            Self::PasswordProgram { words, .. } | Self::TokenProgram { words, .. } => {
+                words.first().map(String::as_str)
+            }
+            Self::Password(_) | Self::Token { .. } => None,
+        }
+    }
 }
 
 /// A place in the form `imaps://USER@HOST:PORT` or `imap://USER@HOST:PORT`, without the password.

@@ -21,6 +21,7 @@ use crate::fault;
 use crate::folder::Folder;
 use crate::link::Link;
 use crate::pace::Pace;
+use crate::program::RUN_MAX;
 use crate::settings::AccountSettings;
 use crate::slots::{Kind, Slots};
 use crate::state::AccountState;
@@ -34,6 +35,9 @@ const DIAL_MAX: Duration = Duration::from_secs(20);
 
 /// Longest wait of a request for a connection while there is none.
 const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// The same while a program prints the secret of a login that is under way.
+const PROGRAM_WAIT_MAX: Duration = RUN_MAX.saturating_add(DIAL_MAX);
 
 /// Pause before the octets of answers are looked at again, should the caller take answers on another thread.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -204,11 +208,12 @@ impl Pool {
         let far = now + Duration::from_secs(3_600);
         let wants = !self.queue.is_empty() || self.slots.lead().is_none();
         let full = self.shared.untaken.load(Ordering::Relaxed) > UNTAKEN_MAX;
+        let longest = self.wait_max();
         let times = [
             Some(now + LOOK_AGAIN).filter(|_| full && wants),
             Some(self.pace.dial_from).filter(|_| wants),
             Some(self.pace.ask_from).filter(|_| !self.queue.is_empty()),
-            self.queue.values().map(|asked| asked.at + WAIT_MAX).min(),
+            self.queue.values().map(|asked| asked.at + longest).min(),
             self.polls.iter().map(|(due, _)| *due).min(),
             self.budget.tend().map(|wait| now + wait),
         ];
@@ -232,15 +237,37 @@ impl Pool {
         let refused = matches!(self.last_fault, Fault::Login(_));
         let hopeless =
             now < self.pace.dial_from && (refused || self.pace.dial_from > now + WAIT_MAX);
+        let (longest, fault) = (self.wait_max(), self.wait_fault());
         let late = self
             .queue
-            .extract_if(.., |_, asked| hopeless || asked.at + WAIT_MAX <= now);
+            .extract_if(.., |_, asked| hopeless || asked.at + longest <= now);
         for (_, asked) in late.collect::<Vec<_>>() {
-            self.answer(
-                asked.id,
-                octets(&asked.request),
-                Err(self.last_fault.clone()),
-            );
+            self.answer(asked.id, octets(&asked.request), Err(fault.clone()));
+        }
+    }
+
+    /// The program of the login that is under way, if any.
+    fn running_program(&self) -> Option<&str> {
+        let program = self.settings.remote.login.program();
+        program.filter(|_| self.slots.any_dials())
+    }
+
+    /// The longest wait for a connection now: a program that prints a secret has more time than a server.
+    fn wait_max(&self) -> Duration {
+        match self.running_program() {
+            Some(_) => PROGRAM_WAIT_MAX,
+            None => WAIT_MAX,
+        }
+    }
+
+    /// Why a request has waited for nothing.
+    fn wait_fault(&self) -> Fault {
+        match self.running_program() {
+            Some(program) => Fault::Unreachable(format!(
+                "{program}: expected a secret and a login within {} seconds; found a login under way",
+                PROGRAM_WAIT_MAX.as_secs()
+            )),
+            None => self.last_fault.clone(),
         }
     }
 

@@ -156,3 +156,12 @@ fn a_program_prints_a_password() {
     };
     assert_eq!(answer(own), Ok(Answer::Quota(None)));
 }
+
+/// A program may have to fetch a token over a slow network, or wait for a person.
+#[test]
+fn a_slow_program_has_its_whole_time() {
+    let program = Program::printing(&["sleep 12; echo good"]);
+    let got = answer(program.token(server("XOAUTH2")));
+    assert_eq!(got, Ok(Answer::Quota(None)));
+    assert_eq!(program.runs(), 1);
+}
