@@ -32,7 +32,8 @@ pub(crate) enum Session {
 pub(crate) struct Own {
     keeper: Keeper,
     host: Host<Live>,
-    _lock: Lock,
+    /// Those of the state and of the cache.
+    _locks: (Lock, Option<Lock>),
 }
 
 /// The secret of the volume, from the command line, the description, or a question.
@@ -63,6 +64,7 @@ impl Session {
             events,
             happened,
             lock,
+            cache,
             ..
         } = open(
             description,
@@ -85,7 +87,7 @@ impl Session {
         Ok(Self::Own(Box::new(Own {
             keeper,
             host,
-            _lock: lock,
+            _locks: (lock, cache),
         })))
     }
 

@@ -145,6 +145,7 @@ fn check(
         events,
         happened,
         lock: _lock,
+        cache: _cache,
         ..
     } = opened?;
     let rows = live.volume().facts()?;
