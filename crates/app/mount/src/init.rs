@@ -66,7 +66,7 @@ pub(crate) fn run(args: &InitArgs) -> Result<String, Failure> {
         .secret
         .key_file
         .as_ref()
-        .or(described.key_file.as_ref());
+        .or(described.key_file.as_ref().filter(|_| passphrase.is_none()));
     let opener = Opener::get(passphrase, key, true)?;
     let (slot, keys) = make_slot(&opener)?;
     let new = New {

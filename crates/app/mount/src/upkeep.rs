@@ -19,8 +19,8 @@ use crate::links::Links;
 use crate::news::News;
 use crate::progress::Watch;
 use crate::runs;
-use crate::secrets::Opener;
 use crate::serve::{Opened, finish, open, read_slot};
+use crate::session;
 use crate::volume::{How, Live, Upkeep};
 
 /// The longest wait for a look at the progress.
@@ -102,10 +102,7 @@ fn perform(
     };
     drop(watch);
     let described = description.read()?;
-    let passphrase = secret.passphrase_file.as_ref();
-    let passphrase = passphrase.or(described.passphrase_file.as_ref());
-    let key = secret.key_file.as_ref().or(described.key_file.as_ref());
-    let opener = Opener::get(passphrase, key, false)?;
+    let opener = session::opener(secret, &described)?;
     let Opened {
         live,
         clock,
@@ -196,7 +193,50 @@ fn collected(report: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{checked, collected};
+    use super::{check, checked, collected};
+    use crate::args::{CheckArgs, SecretArgs, VolumeArgs};
+    use vere_mailfs::format::slot::{Cost, NewSlot, Slot, SlotKeys, SlotSecret};
+    use vere_mailfs::format::{PackNumber, VolumeId, VolumeKey};
+
+    /// The command line counts before the description.
+    #[test]
+    fn a_given_passphrase_counts_before_a_described_key_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("home.toml");
+        let text = "version = 1\nkey_file = \"/absent/key\"\n[[account]]\nnumber = 1\n\
+            url = \"imap://ann@localhost/\"\npassword_file = \"/absent/password\"\n";
+        crate::folders::write_private(&file, text.as_bytes()).unwrap();
+        let new = NewSlot {
+            volume: VolumeId([0xa7; 16]),
+            pack: PackNumber(1),
+            number: 1,
+            cost: Cost::DEFAULT,
+            salt: [1; 16],
+            nonce: [2; 24],
+        };
+        let content = SlotKeys {
+            keys: vec![(1, VolumeKey([7; 32]))],
+            label: "test".to_owned(),
+        };
+        let slot = Slot::make(&new, &content, SlotSecret::KeyFile(&[1; 32])).unwrap();
+        let place = folder.path().join("home.slot");
+        crate::folders::write_private(&place, &slot.encode()).unwrap();
+        let args = CheckArgs {
+            volume: VolumeArgs {
+                name: file.display().to_string(),
+                json: true,
+            },
+            data: false,
+            repair: false,
+            accept_rollback: false,
+            secret: SecretArgs {
+                passphrase_file: Some("/absent/passphrase".into()),
+                key_file: None,
+            },
+        };
+        let text = check(&args).unwrap_err().to_string();
+        assert!(text.contains("/absent/passphrase"), "{text}");
+    }
 
     #[test]
     fn reports_for_people() {
