@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use vere_mailfs::format::slot::{Cost, Method, NewSlot, Slot, SlotKeys};
 use vere_mailfs::format::{PackNumber, VolumeKey};
 use vere_process::failure::Failure;
+use vere_settings::Volume as Described;
 
 use crate::args::PasswdArgs;
 use crate::change::{SlotOrder, SlotsOrder};
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &PasswdArgs) -> Result<String, Failure> {
         Ok(if args.volume.json {
             format!("{done:#}\n")
         } else {
-            said(args, &done)
+            said(args, &done, &described)
         })
     })();
     session.end();
@@ -301,7 +302,7 @@ impl Slots {
     }
 }
 
-fn said(args: &PasswdArgs, done: &Value) -> String {
+fn said(args: &PasswdArgs, done: &Value, described: &Described) -> String {
     let what = if args.add {
         "The slot is added"
     } else if args.remove.is_some() {
@@ -311,7 +312,39 @@ fn said(args: &PasswdArgs, done: &Value) -> String {
     } else {
         "The secret of the volume is changed"
     };
-    format!("{what}.\n{}", behind(done))
+    format!("{what}.\n{}{}", old_secret(args, described), behind(done))
+}
+
+/// A hint for a description that names the file of the secret that counts no more.
+fn old_secret(args: &PasswdArgs, described: &Described) -> String {
+    let is_new = args.new_passphrase_file.is_some() || args.new_key_file.is_some();
+    let has_changed = is_new || !args.rotate;
+    if args.add || args.remove.is_some() || !has_changed {
+        return String::new();
+    }
+    let whole = |file: &PathBuf| file.canonicalize().unwrap_or_else(|_| file.clone());
+    let old = [
+        (
+            "passphrase_file",
+            &described.passphrase_file,
+            &args.new_passphrase_file,
+        ),
+        ("key_file", &described.key_file, &args.new_key_file),
+    ];
+    let mut text = String::new();
+    for (name, old, new) in old {
+        if let Some(file) = old
+            && new.as_ref().map(whole) != Some(whole(file))
+        {
+            // Writing into a text does not fail.
+            let _written = writeln!(
+                text,
+                "The description still says {name} = \"{}\", a file of the old secret: name the new one there, or the next mount fails.",
+                file.display()
+            );
+        }
+    }
+    text
 }
 
 /// A line for each account that did not answer.
@@ -327,4 +360,45 @@ pub(crate) fn behind(done: &Value) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PasswdArgs, said};
+    use clap::{Args as _, Command, FromArgMatches as _};
+    use serde_json::json;
+    use vere_settings::Volume;
+
+    fn args(words: &[&str]) -> PasswdArgs {
+        let command = PasswdArgs::augment_args(Command::new("passwd"));
+        let all = ["passwd", "home"].iter().chain(words);
+        let found = command.try_get_matches_from(all).unwrap();
+        PasswdArgs::from_arg_matches(&found).unwrap()
+    }
+
+    #[test]
+    fn a_description_with_the_old_secret_is_named() {
+        let text = "version = 1\npassphrase_file = \"/etc/old\"\n[[account]]\nnumber = 1\n\
+            url = \"imaps://ann@a.example/\"\npassword_file = \"/etc/p\"\n";
+        let described = Volume::parse(text, "home.toml").unwrap();
+        let says = |words: &[&str]| said(&args(words), &json!({}), &described);
+        for words in [
+            &["--new-passphrase-file", "/etc/new"][..],
+            &["--new-key-file", "/etc/key"],
+            &["--rotate", "--new-passphrase-file", "/etc/new"],
+            &[],
+        ] {
+            let text = says(words);
+            assert!(text.contains("passphrase_file = \"/etc/old\""), "{text}");
+        }
+        for words in [
+            &["--new-passphrase-file", "/etc/old"][..],
+            &["--add", "--new-passphrase-file", "/etc/new"],
+            &["--remove", "2"],
+            &["--rotate"],
+        ] {
+            let text = says(words);
+            assert!(!text.contains("/etc/old"), "{text}");
+        }
+    }
 }
