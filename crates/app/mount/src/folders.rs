@@ -127,8 +127,18 @@ pub(crate) fn make_private(folder: &Path) -> Result<(), Failure> {
     made.map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
 }
 
-/// Writes a new file for its owner alone.
+/// Writes a new file for its owner alone: after a crash there is no file or a whole one.
 pub(crate) fn write_private(file: &Path, octets: &[u8]) -> Result<(), Failure> {
+    if file.symlink_metadata().is_ok() {
+        return Err(Failure::new(format!(
+            "{}: expected no file; found one",
+            file.display()
+        )));
+    }
+    replace_private(file, octets)
+}
+
+fn create_private(file: &Path, octets: &[u8]) -> Result<(), Failure> {
     let wrong = |error: std::io::Error| Failure::new(format!("{}: {error}", file.display()));
     let opened = OpenOptions::new()
         .write(true)
@@ -152,7 +162,7 @@ pub(crate) fn replace_private(file: &Path, octets: &[u8]) -> Result<(), Failure>
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(wrong(error)),
         _ => {}
     }
-    write_private(&new, octets)?;
+    create_private(&new, octets)?;
     fs::rename(&new, &target).map_err(wrong)?;
     let folder = target.parent().unwrap_or(Path::new("/"));
     let folder = File::open(folder).and_then(|folder| folder.sync_all());
@@ -189,7 +199,7 @@ impl Lock {
 
 #[cfg(test)]
 mod tests {
-    use super::{Description, Lock, replace_private};
+    use super::{Description, Lock, replace_private, write_private};
     use std::path::Path;
 
     #[test]
@@ -212,6 +222,19 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
         }
         assert!(!folder.path().join("home.slot.new").exists());
+    }
+
+    /// A file of a run that was cut off is in nobody's way.
+    #[test]
+    fn a_new_file_is_whole_and_takes_the_place_of_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("home.toml");
+        std::fs::write(folder.path().join("home.toml.new"), "cut o").unwrap();
+        write_private(&file, b"whole").unwrap();
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        assert_eq!(names.count(), 1);
+        assert!(write_private(&file, b"other").is_err());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "whole");
     }
 
     #[test]

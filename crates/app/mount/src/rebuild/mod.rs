@@ -1,5 +1,6 @@
 //! `vere fs rebuild`: a volume from its accounts and its secret alone.
 
+mod login;
 mod places;
 mod progress;
 mod report;

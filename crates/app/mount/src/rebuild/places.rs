@@ -10,6 +10,7 @@ use vere_mailfs::rows::{AccountRow, GroupRow};
 use vere_process::failure::Failure;
 use vere_settings::{AccountSecret, Volume as Described, VolumeAccount};
 
+use super::login;
 use crate::args::RebuildArgs;
 use crate::folders::{self, Description};
 
@@ -218,25 +219,26 @@ fn asked(
 ) -> Result<Section, Failure> {
     let mut section = section(number, row);
     let place = Place::parse(&section.url, section.clear);
-    if !matches!(&place, Some(Ok(place)) if place.security != Security::Clear || args.clear) {
-        return Err(Failure::new(format!(
+    let is_fit = |place: &Place| place.security != Security::Clear || args.clear;
+    let place = place.and_then(Result::ok).filter(is_fit).ok_or_else(|| {
+        Failure::new(format!(
             "{}: expected --clear, since the volume uses this account without TLS",
             section.url
-        )));
-    }
+        ))
+    })?;
+    let ca = args.ca.as_ref().map(std::path::absolute).transpose()?;
     let prompt = format!("Password of {}: ", section.url);
-    let password = rpassword::prompt_password(prompt)?;
-    if password.is_empty() {
-        return Err(Failure::new("expected a password; found an empty line"));
-    }
+    let password = login::tried(&place, ca.as_ref(), &mut || {
+        Ok(rpassword::prompt_password(&prompt)?)
+    })?;
     let name = format!("{}.account-{number}.password", description.label());
     let file = std::path::absolute(description.file.with_file_name(name))?;
     if let Some(folder) = file.parent() {
         folders::make_private(folder)?;
     }
-    write_once(&file, format!("{password}\n").as_bytes())?;
+    write_once(&file, format!("{}\n", password.expose()).as_bytes())?;
     section.secret = AccountSecret::PasswordFile(file);
-    section.ca = args.ca.as_ref().map(std::path::absolute).transpose()?;
+    section.ca = ca;
     Ok(section)
 }
 
