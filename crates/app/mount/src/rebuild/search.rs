@@ -1,7 +1,7 @@
 //! What accounts have: folders of volumes, key slots, facts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use vere_mailfs::volume::{OpenStep, Salvage, SalvageStep, Salvaged};
@@ -11,10 +11,12 @@ use vere_recovery::{Recovered, Recovery};
 use vere_settings::VolumeAccount;
 
 use crate::accounts::{self, Ask, Asks};
+use crate::host::Clock;
 use crate::secrets::{self, Opener};
 
 /// The longest silence of an account.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+const SILENT: &str = "expected an answer of the accounts within 60 s; found none";
 /// Letters of a tag.
 const TAG_LETTERS: usize = 8;
 /// Volumes named in an error; an account may have folders of any number.
@@ -54,8 +56,7 @@ impl Asker {
 impl Asker {
     fn answer(&self) -> Result<(RequestId, Result<Answer, Fault>), Failure> {
         let answer = self.answers.recv_timeout(ANSWER_TIMEOUT);
-        answer
-            .map_err(|_| Failure::new("expected an answer of the accounts within 60 s; found none"))
+        answer.map_err(|_| Failure::new(SILENT))
     }
 }
 
@@ -185,15 +186,32 @@ pub(super) fn salvage(
     news: &mut dyn FnMut(&'static str, usize, usize),
 ) -> Result<Salvaged, Failure> {
     let asker = Asker::start(all, Some(tag))?;
+    let clock = Clock::start();
+    let mut asked_at = clock.now().steady;
     loop {
+        let now = clock.now().steady;
+        salvage.wake(now);
         while let Some(SalvageStep::Ask(id, account, urgency, request)) = salvage.poll() {
+            asked_at = now;
             asker.ask(Ask(id, account, urgency, request))?;
         }
         if salvage.is_over() {
             return Ok(salvage.finish());
         }
-        let (id, answer) = asker.answer()?;
-        salvage.answered(id, answer);
+        // An account that asks for patience is silent meanwhile.
+        let silent_from = salvage.rests_until().map_or(asked_at, |end| end.max(asked_at));
+        let end = silent_from + ANSWER_TIMEOUT;
+        let wake = salvage.next_wake();
+        let until = wake.filter(|at| *at < end || !salvage.is_asking());
+        let patience = until.unwrap_or(end).saturating_since(now);
+        match asker.answers.recv_timeout(patience) {
+            Ok((id, answer)) => {
+                asked_at = clock.now().steady;
+                salvage.answered(asked_at, id, answer);
+            }
+            Err(RecvTimeoutError::Timeout) if until.is_some() => {}
+            Err(_) => return Err(Failure::new(SILENT)),
+        }
         let (stage, done, known) = salvage.progress();
         news(stage, done, known);
     }

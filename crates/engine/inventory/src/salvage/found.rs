@@ -76,6 +76,8 @@ pub struct Salvaged {
     pub(super) generation: u64,
     /// The highest writer of an authentic mail.
     pub(super) writer: u16,
+    /// Whether every mail is read.
+    pub(super) is_whole: bool,
     report: SalvageReport,
 }
 

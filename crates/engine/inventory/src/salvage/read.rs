@@ -1,9 +1,11 @@
 //! The reading of every mail with content, from whichever account has a good copy.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
+use vere_units::Timestamp;
 
 use vere_placement::accounts::{AccountTerms, LOG_MAILBOX, mailbox_name};
 
@@ -14,6 +16,8 @@ use crate::survey::{Inventory, Look, Survey};
 
 /// Mails read at once.
 const READS_MAX: usize = 8;
+/// The shortest rest of an account that asks for patience.
+const REST_MIN: Duration = Duration::from_secs(1);
 
 /// What a salvage asks for.
 #[derive(Debug)]
@@ -51,6 +55,13 @@ pub struct Salvage {
     mails: Vec<Wanted>,
     waiting: VecDeque<usize>,
     asked: HashMap<RequestId, Asked>,
+    /// Accounts that ask for patience, or whose budget is used up, and until when.
+    rests: HashMap<u16, Timestamp>,
+    /// Mails whose copies all lie on resting accounts.
+    later: BTreeSet<(Timestamp, usize)>,
+    /// Looks at resting accounts.
+    looks_later: Vec<(Timestamp, u16, Look)>,
+    now: Timestamp,
     last_id: u64,
     steps: VecDeque<SalvageStep>,
     read: usize,
@@ -74,6 +85,10 @@ impl Salvage {
             mails: Vec::new(),
             waiting: VecDeque::new(),
             asked: HashMap::new(),
+            rests: HashMap::new(),
+            later: BTreeSet::new(),
+            looks_later: Vec::new(),
+            now: Timestamp::ZERO,
             last_id: 0,
             steps: VecDeque::new(),
             read: 0,
@@ -91,7 +106,39 @@ impl Salvage {
     /// Whether everything is read: [`Self::finish`] follows.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.survey.is_none() && self.asked.is_empty()
+        self.survey.is_none() && self.asked.is_empty() && self.later.is_empty()
+    }
+
+    /// Whether an answer is on its way.
+    #[must_use]
+    pub fn is_asking(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// When [`Self::wake`] has something to ask again.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        let mails = self.later.first().map(|(at, _)| *at);
+        let looks = self.looks_later.iter().map(|(at, ..)| *at);
+        looks.chain(mails).min()
+    }
+
+    /// Until when the account with the longest rest asks for patience.
+    #[must_use]
+    pub fn rests_until(&self) -> Option<Timestamp> {
+        self.rests.values().copied().max()
+    }
+
+    /// Time has passed: accounts that have rested are asked again.
+    pub fn wake(&mut self, now: Timestamp) {
+        self.now = now;
+        let due = self.looks_later.extract_if(.., |(at, ..)| *at <= now);
+        for (_, account, look) in due.collect::<Vec<_>>() {
+            self.ask(account, look.request(), Asked::Look(account, look));
+        }
+        let due = self.later.extract_if(.., |(at, _)| *at <= now);
+        self.waiting.extend(due.map(|(_, number)| number));
+        self.advance();
     }
 
     /// The present stage, with the parts done and the parts known.
@@ -102,13 +149,19 @@ impl Salvage {
                 let (done, left) = survey.progress();
                 ("listing", done, done.saturating_add(left))
             }
+            None if self.asked.is_empty() && !self.later.is_empty() => (
+                "waiting for accounts that take no requests now",
+                self.read,
+                self.mails.len(),
+            ),
             None => ("reading", self.read, self.mails.len()),
         }
     }
 
-    /// What was found.
+    /// What was found. Before the end nothing of this can be placed: what is unread would count as lost.
     #[must_use]
-    pub fn finish(self) -> Salvaged {
+    pub fn finish(mut self) -> Salvaged {
+        self.found.is_whole = self.is_over();
         self.found
     }
 
@@ -116,15 +169,18 @@ impl Salvage {
         self.last_id = self.last_id.wrapping_add(1);
         let id = RequestId(self.last_id);
         self.asked.insert(id, asked);
-        let step = SalvageStep::Ask(id, AccountId(account), Urgency::Idle, request);
+        let step = SalvageStep::Ask(id, AccountId(account), Urgency::Waited, request);
         self.steps.push_back(step);
     }
 
     /// An account has answered. A mail is verified at once, which takes time.
-    pub fn answered(&mut self, id: RequestId, answer: Result<Answer, Fault>) {
+    pub fn answered(&mut self, now: Timestamp, id: RequestId, answer: Result<Answer, Fault>) {
+        self.now = now;
         match self.asked.remove(&id) {
             Some(Asked::Look(account, look)) => {
-                if let Some(survey) = &mut self.survey {
+                if let Some(at) = self.rest(account, &answer) {
+                    self.looks_later.push((at, account, look));
+                } else if let Some(survey) = &mut self.survey {
                     survey.answered(account, look, answer);
                 }
             }
@@ -132,6 +188,32 @@ impl Salvage {
             None => return,
         }
         self.advance();
+    }
+
+    /// An account that gives nothing for a while has lost nothing. Returns the end of the rest.
+    fn rest(&mut self, account: u16, answer: &Result<Answer, Fault>) -> Option<Timestamp> {
+        let (Err(Fault::Scarce(_, _, millis)) | Err(Fault::Throttled(_, millis))) = answer else {
+            return None;
+        };
+        let rest = Duration::from_millis(*millis).max(REST_MIN);
+        let end = self.now + rest;
+        self.rests.insert(account, end);
+        Some(end)
+    }
+
+    /// Puts a copy of an account that does not rest first among those not asked for. Returns the next trial, where there is none.
+    fn choose(&mut self, number: usize) -> Option<Timestamp> {
+        let wanted = self.mails.get_mut(number)?;
+        let (now, rests) = (self.now, &self.rests);
+        let rest = |copy: &MailCopy| rests.get(&copy.account).filter(|end| **end > now).copied();
+        let left = wanted.copies.get_mut(wanted.tried..)?;
+        match left.iter().position(|copy| rest(copy).is_none()) {
+            Some(place) => {
+                left.get_mut(..=place)?.rotate_right(1);
+                None
+            }
+            None => left.iter().filter_map(rest).min(),
+        }
     }
 
     fn advance(&mut self) {
@@ -183,6 +265,10 @@ impl Salvage {
 
     /// Asks for the next copy of a mail; without a further copy the best one counts.
     fn ask_mail(&mut self, number: usize) {
+        if let Some(at) = self.choose(number) {
+            self.later.insert((at, number));
+            return;
+        }
         let Some(wanted) = self.mails.get_mut(number) else {
             return;
         };
@@ -204,11 +290,23 @@ impl Salvage {
     }
 
     fn mail_answered(&mut self, number: usize, answer: Result<Answer, Fault>) {
-        let Some(wanted) = self.mails.get_mut(number) else {
+        let Some(wanted) = self.mails.get(number) else {
             return;
         };
         let copy = wanted.tried.checked_sub(1);
         let copy = copy.and_then(|tried| wanted.copies.get(tried).copied());
+        if let Some(copy) = copy
+            && self.rest(copy.account, &answer).is_some()
+        {
+            if let Some(wanted) = self.mails.get_mut(number) {
+                wanted.tried = wanted.tried.saturating_sub(1);
+            }
+            self.ask_mail(number);
+            return;
+        }
+        let Some(wanted) = self.mails.get_mut(number) else {
+            return;
+        };
         let encoding = copy.and_then(|copy| self.encodings.get(&copy.account).copied());
         let content = match answer {
             Ok(Answer::Read(parts)) => {

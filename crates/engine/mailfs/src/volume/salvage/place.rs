@@ -50,13 +50,16 @@ impl<S: Storage> Volume<S> {
     /// when all are there.
     ///
     /// # Errors
-    /// Failures to read rows; EBUSY during a check or a collection.
+    /// Failures to read rows; EBUSY during a check or a collection; EAGAIN for a salvage that was broken off.
     pub fn salvage(
         &mut self,
         now: Moment,
         owner: Caller,
         found: &Salvaged,
     ) -> Result<Placed, Errno> {
+        if !found.is_whole {
+            return Err(Errno::Again);
+        }
         let mut placed = Placed {
             folder: self.free_name()?,
             ..Placed::default()

@@ -9,11 +9,15 @@ const ROOT: Inode = Inode::ROOT;
 fn read(world: &mut World) -> Salvaged {
     let mut salvage = Salvage::new(&world.terms.accounts, of().volume, of().keys);
     while !salvage.is_over() {
-        let Some(SalvageStep::Ask(id, account, _, request)) = salvage.poll() else {
-            panic!("the salvage stands still");
+        let Some(SalvageStep::Ask(id, account, urgency, request)) = salvage.poll() else {
+            let wake = salvage.next_wake().expect("the salvage stands still");
+            world.now = wake.as_millis();
+            salvage.wake(wake);
+            continue;
         };
+        assert_eq!(urgency, vere_ports::mail_accounts::Urgency::Waited);
         let answer = world.carry_out(account, &request);
-        salvage.answered(id, answer);
+        salvage.answered(Timestamp::from_millis(world.now), id, answer);
     }
     salvage.finish()
 }
@@ -252,4 +256,39 @@ fn mails_of_a_stranger_are_no_content() {
         (found.report().packs, found.report().frames_damaged),
         (1, 0)
     );
+}
+
+/// What an account does not give now is not lost.
+#[test]
+fn a_budget_that_is_used_up_loses_nothing() {
+    let mut world = World::new(2);
+    let data = noise(6, 3 << 20);
+    world.put(ROOT, "data", &data);
+    world.put(ROOT, "other", &noise(7, 300_000));
+    world.sync().unwrap();
+    world.kill();
+    let whole = read(&mut world);
+    let begin = world.now;
+    let hour = Duration::from_secs(3_600);
+    let mut number = 0;
+    world.fortune = Box::new(move |_, _| {
+        number += 1;
+        if number % 2 == 0 {
+            Luck::Scarce(hour)
+        } else {
+            Luck::Good
+        }
+    });
+    let late = read(&mut world);
+    assert_eq!(late.report(), whole.report());
+    assert_eq!(late.report().unusable, Vec::<String>::new());
+    assert!(world.now >= begin + 3_600_000);
+    // A salvage that is broken off is no salvage.
+    let salvage = Salvage::new(&world.terms, &of());
+    let part = salvage.finish();
+    world.fortune = Box::new(|_, _| Luck::Good);
+    world.mount().unwrap();
+    let now = world.moment();
+    let placed = world.volume().salvage(now, CALLER, &part);
+    assert_eq!(placed, Err(Errno::Again));
 }
