@@ -74,6 +74,8 @@ pub(crate) struct FactsRun {
     failed: Option<String>,
     /// When failing accounts are given up; absent while no account is waited for.
     until: Option<Timestamp>,
+    /// When the run was over; nobody may have taken the result.
+    ended: Option<Timestamp>,
 }
 
 impl FactsRun {

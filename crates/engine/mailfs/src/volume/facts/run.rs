@@ -29,6 +29,8 @@ const FACTS_NUMBER: PackNumber = PackNumber(2);
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 /// The longest wait of a stage for failing accounts.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the result of an ended change waits for whoever began the change: the asker looks many times a second.
+const RESULT_MAX: Duration = Duration::from_secs(10);
 
 impl<S: Storage> Volume<S> {
     /// Begins a change of facts. Returns whether no other change is under way.
@@ -37,7 +39,11 @@ impl<S: Storage> Volume<S> {
     /// When a row cannot be read.
     pub fn change_facts(&mut self, now: Moment, change: FactsChange) -> Result<bool, Errno> {
         self.at(now);
-        if self.facts.is_some() {
+        let abandoned = |run: &FactsRun| {
+            let ended = run.ended.map(|ended| ended + RESULT_MAX);
+            ended.is_some_and(|end| end <= self.now.steady)
+        };
+        if self.facts.as_ref().is_some_and(|run| !abandoned(run)) {
             return Ok(false);
         }
         for terms in &change.accounts {
@@ -58,6 +64,7 @@ impl<S: Storage> Volume<S> {
             rotates: false,
             failed: None,
             until: None,
+            ended: None,
         }));
         self.tend();
         Ok(true)
@@ -208,6 +215,9 @@ impl<S: Storage> Volume<S> {
                     run.stage = Stage::Over;
                 }
             }
+        }
+        if matches!(run.stage, Stage::Over) {
+            run.ended.get_or_insert(self.now.steady);
         }
         self.facts = Some(run);
     }

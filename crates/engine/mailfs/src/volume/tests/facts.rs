@@ -559,3 +559,20 @@ fn an_account_leaves_whose_packs_are_elsewhere_too() {
         assert!(world.get(ROOT, name).unwrap() == data);
     }
 }
+
+/// Whoever began a change may have given up, and takes no result.
+#[test]
+fn a_result_that_nobody_takes_holds_no_later_change_up() {
+    let mut world = World::with_slot(2);
+    world.begin_change(passwd());
+    for _ in 0..5 {
+        world.settle();
+        world.pass(Duration::from_secs(1));
+    }
+    // A result is kept for a while.
+    let now = world.moment();
+    assert_eq!(world.volume().change_facts(now, passwd()), Ok(false));
+    world.pass(Duration::from_secs(10));
+    world.change(rotate()).unwrap();
+    assert_eq!(world.volume().epoch(), 2);
+}
