@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vere_mailfs::format::slot::{Method, Slot};
 use vere_mailfs::format::{Keys, VolumeKey};
-use vere_mailfs::rows::{AccountRow, Key, RowValue, SlotRow};
-use vere_mailfs::volume::{AccountTerms, FactsChange, FactsReport, Leaving, Membership};
+use vere_mailfs::rows::{AccountRow, GroupRow, Key, RowValue, SlotRow};
+use vere_mailfs::volume::{AccountTerms, FactsChange, FactsReport, GONE, Leaving, Membership};
 use vere_ports::files::Errno;
 use vere_ports::mail_accounts::AccountId;
 use vere_process::failure::Failure;
@@ -27,13 +27,15 @@ use crate::volume::{self, Live};
 
 /// Time between looks at a change.
 const LOOK: Duration = Duration::from_millis(50);
-/// The longest silence of an engine.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// The longest silence of an engine: the rows of a large volume hold an engine for minutes.
+const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// The longest time for packs on their way to arrive.
 const SYNC_MAX: Duration = Duration::from_secs(600);
-const ENGINE: &str = "expected an answer of the engine within 60 s; found none";
-/// The state of an account after the removal; the number is not given again.
-pub(crate) const GONE: u8 = 1;
+const ENGINE: &str = "expected an answer of the engine within 10 minutes; found none";
+/// Time for packs of other machines to arrive where they belong.
+const LATE_MAX: Duration = Duration::from_secs(600);
+/// Time between looks at such packs.
+const LATE_LOOK: Duration = Duration::from_secs(1);
 
 /// A change of key slots.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
@@ -198,66 +200,110 @@ impl Keeper {
     }
 
     /// Lets an account go whose packs are all elsewhere too: nothing new reaches the account first, then the rows forget the account.
+    /// An account that has left already is looked at again.
     pub(crate) fn leave(&self, order: &LeaveOrder) -> Result<Value, String> {
         let text = |failure: Failure| failure.to_string();
         let number = order.number;
         let before = self.description.read().map_err(text)?;
         check_lead(&before, number)?;
-        let group = before.accounts.iter().find(|of| of.number == number);
-        let group = group
-            .ok_or_else(|| format!("expected an account of the volume; found {number}"))?
-            .group;
         let shown_file = self.description.file.display().to_string();
         let after = Described::parse(&order.text, &shown_file)
             .map_err(|error| Failure::from(error).to_string())?;
         self.use_accounts(&after)?;
-        let left = self.let_go(&after, number, group);
+        let left = self.let_go(&after, number);
         if left.is_err() {
+            // Where the rows say already that the account has left, the engine keeps to the rows.
             self.use_accounts(&before)?;
         }
         let report = left?;
         folders::replace_private(&self.description.file, order.text.as_bytes()).map_err(text)?;
-        Ok(shown(&report))
+        let mut shown = shown(&report);
+        match self.let_go_late(&after, number) {
+            Ok(named) => shown["packs_named"] = named.into(),
+            Err(reason) => shown["late"] = reason.into(),
+        }
+        Ok(shown)
     }
 
-    fn let_go(&self, after: &Described, number: u16, group: u16) -> Result<FactsReport, String> {
+    fn let_go(&self, after: &Described, number: u16) -> Result<FactsReport, String> {
         // Packs on their way to the account are part of the sum.
-        let (done, all_done) = channel();
-        let sync = move |live: &mut Live, now| live.sync(now, done);
-        with(&self.events, SILENCE_MAX, sync).ok_or(ENGINE)?;
-        match all_done.recv_timeout(SYNC_MAX) {
-            Ok(Ok(())) => {}
-            _ => return Err("expected every change on the servers within 10 minutes".to_owned()),
-        }
-        let leaving = self.leaving(number)?;
-        let row = with(&self.events, SILENCE_MAX, move |live: &mut Live, _| {
-            account(live, number)
+        self.sync()?;
+        let facts = with(&self.events, SILENCE_MAX, move |live: &mut Live, _| {
+            let row = account(live, number)?;
+            let groups = row.as_ref().map(|row| row.groups.clone());
+            let groups = groups.unwrap_or_default().into_iter();
+            let rows = groups.map(|group| Ok((group, group_of(live, group)?)));
+            Ok((row, rows.collect::<Result<Vec<_>, Errno>>()?))
         });
-        let row = row.ok_or(ENGINE)?.map_err(unreadable)?;
-        if leaving.only > 0 {
+        let (row, groups) = facts.ok_or(ENGINE)?.map_err(unreadable)?;
+        let row = row
+            .ok_or_else(|| format!("expected an account of the volume; found {number}"))?;
+        let leaving = self.leaving(number)?;
+        if leaving.only > 0 && row.state != GONE {
+            let group = row.groups.first().copied().unwrap_or(number);
             return Err(format!(
                 "account {number}: expected a copy of each pack on another account; found {} packs that only this account has. `vere fs accounts add --group {group} --wait` gives its group a further account first",
                 leaving.only
             ));
         }
-        let mut rows = leaving.rows;
-        let group_row = facts::group_row(after, group);
-        let group_row = (!group_row.accounts.is_empty()).then(|| group_row.encode());
-        rows.push((Key::Group(group).encode(), group_row));
-        if let Some(row) = row {
-            let row = AccountRow { state: GONE, ..row };
-            rows.push((Key::Account(number).encode(), Some(row.encode())));
+        // Other machines place nothing on the account as soon as they see these rows.
+        let mut rows = Vec::new();
+        for (group, before) in groups {
+            let mut now = before.unwrap_or_else(|| facts::group_row(after, group));
+            now.accounts.retain(|account| *account != number);
+            let now = (!now.accounts.is_empty()).then(|| now.encode());
+            rows.push((Key::Group(group).encode(), now));
         }
+        let row = AccountRow { state: GONE, ..row };
+        rows.push((Key::Account(number).encode(), Some(row.encode())));
+        rows.extend(leaving.rows);
         self.run(FactsChange {
             rows,
+            expected: leaving.expected,
             name: self.description.label(),
             ..FactsChange::default()
         })
     }
 
+    /// Packs that other machines have placed on the account before they knew: those with another copy are forgotten, and the others
+    /// get one first. Returns the packs that still name the account.
+    fn let_go_late(&self, after: &Described, number: u16) -> Result<usize, String> {
+        let begin = Instant::now();
+        loop {
+            self.sync()?;
+            let leaving = self.leaving(number)?;
+            if !leaving.rows.is_empty() {
+                self.run(FactsChange {
+                    rows: leaving.rows,
+                    expected: leaving.expected,
+                    name: self.description.label(),
+                    ..FactsChange::default()
+                })?;
+            } else if leaving.only == 0 || begin.elapsed() >= LATE_MAX {
+                return Ok(leaving.only);
+            } else {
+                // Looks for missing copies once more.
+                self.use_accounts(after)?;
+                thread::sleep(LATE_LOOK);
+            }
+        }
+    }
+
+    /// Every change so far is on the servers.
+    fn sync(&self) -> Result<(), String> {
+        let (done, all_done) = channel();
+        let sync = move |live: &mut Live, now| live.sync(now, done);
+        with(&self.events, SILENCE_MAX, sync).ok_or(ENGINE)?;
+        match all_done.recv_timeout(SYNC_MAX) {
+            Ok(Ok(())) => Ok(()),
+            _ => Err("expected every change on the servers within 10 minutes".to_owned()),
+        }
+    }
+
     /// The packs of the account. Rows may have to come from the servers first.
     fn leaving(&self, number: u16) -> Result<Leaving, String> {
-        loop {
+        let begin = Instant::now();
+        while begin.elapsed() < SYNC_MAX {
             let look = move |live: &mut Live, now| live.leaving(now, number);
             let leaving = with(&self.events, SILENCE_MAX, look).ok_or(ENGINE)?;
             match leaving.map_err(unreadable)? {
@@ -265,6 +311,7 @@ impl Keeper {
                 None => thread::sleep(LOOK),
             }
         }
+        Err("expected the rows of all packs within 10 minutes; found an account that does not answer".to_owned())
     }
 
     /// Has the engine use the accounts and groups of a description.
@@ -302,6 +349,12 @@ impl Keeper {
 fn account(live: &Live, number: u16) -> Result<Option<AccountRow>, Errno> {
     let row = live.volume().fact(&Key::Account(number).encode())?;
     row.map(|row| AccountRow::decode(&row).map_err(|_| Errno::Io))
+        .transpose()
+}
+
+fn group_of(live: &Live, number: u16) -> Result<Option<GroupRow>, Errno> {
+    let row = live.volume().fact(&Key::Group(number).encode())?;
+    row.map(|row| GroupRow::decode(&row).map_err(|_| Errno::Io))
         .transpose()
 }
 

@@ -1,5 +1,6 @@
 //! `vere fs accounts remove`: an account leaves a volume.
 
+use serde_json::Value;
 use vere_process::failure::Failure;
 use vere_settings::Volume as Described;
 
@@ -16,15 +17,16 @@ pub(crate) fn run(args: &RemoveArgs) -> Result<String, Failure> {
     let number = args.number;
     let shown = description.file.display().to_string();
     let text = description.text()?;
-    if !described.accounts.iter().any(|of| of.number == number) {
-        return Err(Failure::new(format!(
-            "{shown}: expected an account with the number {number}; found none"
-        )));
-    }
     check_lead(&described, number).map_err(Failure::new)?;
-    let text = without_section(&text, number);
+    let is_described = described.accounts.iter().any(|of| of.number == number);
+    // An account that has left already is looked at again.
+    let text = match is_described {
+        true => without_section(&text, number),
+        false => text,
+    };
     let after = Described::parse(&text, &shown)?;
-    if after.accounts.len().saturating_add(1) != described.accounts.len() {
+    let left = after.accounts.len().saturating_add(is_described.into());
+    if left != described.accounts.len() {
         return Err(Failure::new(format!(
             "{shown}: expected a section [[account]] with a line number = {number}; found another form"
         )));
@@ -32,16 +34,44 @@ pub(crate) fn run(args: &RemoveArgs) -> Result<String, Failure> {
     let session = Session::begin(&description, &described, || {
         session::opener(&args.secret, &described)
     })?;
+    if !is_described && !has_left(&session, number)? {
+        session.end();
+        return Err(Failure::new(format!(
+            "{shown}: expected an account with the number {number}; found none"
+        )));
+    }
     let done = session.ask(&Request::Leave(LeaveOrder { number, text }));
     session.end();
     let done = done?;
     if args.volume.json {
         return Ok(format!("{done:#}\n"));
     }
-    Ok(format!(
-        "Account {number} is no account of the volume any more. Its folder VereFS is yours to remove.\n{}",
-        behind(&done)
-    ))
+    Ok(left_text(number, &done))
+}
+
+/// Whether the volume says that an account has left.
+fn has_left(session: &Session, number: u16) -> Result<bool, Failure> {
+    let facts = session.ask(&Request::Facts)?;
+    let mut accounts = facts["accounts"].as_array().into_iter().flatten();
+    Ok(accounts.any(|row| row["account"] == number && row["gone"] == true))
+}
+
+/// The end for people. The folder of an account is named as needless only when no pack lies there alone.
+fn left_text(number: u16, done: &Value) -> String {
+    let hint = match (done["packs_named"].as_u64(), done["late"].as_str()) {
+        (Some(0), _) => "Its folder VereFS is yours to remove as soon as every other machine with the volume has been connected since.".to_owned(),
+        (Some(packs), _) => format!(
+            "Keep its folder VereFS: other machines have placed {packs} packs there meanwhile, which no other account has. `vere fs accounts remove` with the same number looks again."
+        ),
+        (None, late) => format!(
+            "Keep its folder VereFS, since packs of other machines may still lie there: {}. `vere fs accounts remove` with the same number looks again.",
+            late.unwrap_or("no answer")
+        ),
+    };
+    format!(
+        "Account {number} is no account of the volume any more. {hint}\n{}",
+        behind(done)
+    )
 }
 
 /// The text without the section of an account. Comments before the next section stay.
@@ -79,7 +109,23 @@ fn without_section(text: &str, number: u16) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::without_section;
+    use super::{left_text, without_section};
+    use serde_json::json;
+
+    #[test]
+    fn a_folder_with_packs_is_not_named_as_needless() {
+        let text = left_text(2, &json!({ "packs_named": 0 }));
+        assert!(text.contains("yours to remove"), "{text}");
+        for done in [
+            json!({ "packs_named": 3 }),
+            json!({ "late": "no answer" }),
+            json!({}),
+        ] {
+            let text = left_text(2, &done);
+            assert!(text.contains("Keep its folder"), "{text}");
+            assert!(!text.contains("yours to remove"), "{text}");
+        }
+    }
 
     #[test]
     fn a_section_goes_and_all_else_stays() {

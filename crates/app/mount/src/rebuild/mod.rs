@@ -13,7 +13,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use serde_json::Value;
-use vere_mailfs::volume::{CheckTerms, Salvaged};
+use vere_mailfs::volume::{CheckTerms, GONE, Salvaged};
 use vere_process::failure::Failure;
 use vere_recovery::{Recovered, account_rows, group_rows};
 use vere_settings::{Volume as Described, VolumeAccount};
@@ -115,7 +115,10 @@ fn write(
         description.read()?
     } else {
         let rows = &recovered.facts.rows;
-        let rows = (&*account_rows(rows), &*group_rows(rows), lead);
+        let mut accounts = account_rows(rows);
+        // What is left there belongs to the volume no more.
+        accounts.retain(|(_, row)| row.state != GONE);
+        let rows = (&*accounts, &*group_rows(rows), lead);
         let written = places::text(rows, given, args, description)?;
         let described = Described::parse(&written.text, &shown)?;
         places::write_once(&description.file, written.text.as_bytes())?;

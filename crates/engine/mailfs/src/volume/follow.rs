@@ -199,6 +199,7 @@ impl<S: Storage> Volume<S> {
             self.follow_own(coming)?;
         } else {
             self.follow_rows(won, &coming.rows)?;
+            self.heed_leaving(&coming.rows);
         }
         self.follow.named(&coming.merged);
         let merged = &coming.merged;

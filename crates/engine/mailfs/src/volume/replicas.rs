@@ -221,6 +221,9 @@ impl<S: Storage> Volume<S> {
 
     /// Notes a further copy of a pack.
     pub(super) fn add_copy(&mut self, pack: PackNumber, account: u16, uid_validity: u32, uid: u32) {
+        if self.is_gone(account) {
+            return;
+        }
         self.numbered(account, FIRST_DATA_MAILBOX, uid_validity);
         let key = Key::Pack(pack.0).encode();
         let row = self.files.tree().get(&key).ok().flatten();
@@ -232,7 +235,8 @@ impl<S: Storage> Volume<S> {
                 uid,
             };
             self.takes_room(account, row.octets);
-            row.copies.retain(|old| old.account != account);
+            row.copies
+                .retain(|old| old.account != account && !self.is_gone(old.account));
             row.copies.push(copy);
             self.put_row(key, row.encode());
         }

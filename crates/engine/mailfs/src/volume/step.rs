@@ -85,6 +85,12 @@ pub enum Notice {
     /// A failing account has answered.
     #[error("account {} works again", .0.0)]
     Recovered(AccountId),
+    /// Another machine has removed an account that the description of this machine names.
+    #[error(
+        "account {} has left the volume: nothing new goes there. The description of the volume on this machine still names the account",
+        .0.0
+    )]
+    Left(AccountId),
     /// A mail is not what its subject says, or no mail of this volume.
     #[error("account {}, mailbox {mailbox}, UID {uid}: {reason}", .account.0)]
     Forged {

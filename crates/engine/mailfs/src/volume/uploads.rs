@@ -230,6 +230,11 @@ impl<S: Storage> Volume<S> {
 
     /// A copy of a pack is stored: with enough copies, the pack's chunks are placed; further ones follow behind.
     fn pack_is_at(&mut self, number: PackNumber, account: u16, uid_validity: u32, uid: u32) {
+        if self.is_gone(account) {
+            // The account has left meanwhile: the mail is an orphan.
+            self.advance_pack(number);
+            return;
+        }
         self.numbered(account, FIRST_DATA_MAILBOX, uid_validity);
         let Some(upload) = self.uploads.packs.get_mut(&number.0) else {
             return;
@@ -247,7 +252,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// A pack with enough copies is stored; another one is sent on.
-    fn advance_pack(&mut self, number: PackNumber) {
+    pub(super) fn advance_pack(&mut self, number: PackNumber) {
         let Some(upload) = self.uploads.packs.get(&number.0) else {
             return;
         };

@@ -1,5 +1,6 @@
 //! An account leaves a volume: every pack that the account has must be elsewhere too.
 
+use std::collections::BTreeMap;
 use std::mem;
 
 use vere_ports::files::Errno;
@@ -14,8 +15,10 @@ use crate::rows::{PackRow, RowValue, packs_prefix};
 pub struct Leaving {
     /// Packs that no other account has.
     pub only: usize,
-    /// The rows of all packs without the account's copies.
+    /// The rows of all packs that other accounts have too, without the account's copies.
     pub rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// These rows as they are.
+    pub expected: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl<S: Storage> Volume<S> {
@@ -34,7 +37,10 @@ impl<S: Storage> Volume<S> {
         let mut leaving = Leaving::default();
         let tree = self.files.tree();
         for key in tree.keys(&packs_prefix())? {
-            let Some(Ok(mut row)) = tree.get(&key)?.map(|row| PackRow::decode(&row)) else {
+            let Some(now) = tree.get(&key)? else {
+                continue;
+            };
+            let Ok(mut row) = PackRow::decode(&now) else {
                 continue;
             };
             let before = row.copies.len();
@@ -44,7 +50,9 @@ impl<S: Storage> Volume<S> {
             }
             if row.copies.is_empty() {
                 leaving.only = leaving.only.saturating_add(1);
+                continue;
             }
+            leaving.expected.insert(key.clone(), now.to_vec());
             leaving.rows.push((key, Some(row.encode())));
         }
         Ok(Some(leaving))

@@ -35,6 +35,8 @@ pub struct FactsChange {
     pub slots: Vec<Slot>,
     /// Rows that change: keys, and values where a row stays.
     pub rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// Values that rows must have when they change: a row that has changed meanwhile stays.
+    pub expected: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The keys of all epochs with the new epoch, where a key epoch begins.
     pub keys: Option<(u16, Arc<Keys>)>,
     /// Further accounts of the volume, without data before [`Volume::use_accounts`](super::Volume::use_accounts).

@@ -150,6 +150,7 @@ impl<S: Storage> Volume<S> {
         missing.retain(|(account, _)| numbers.contains(account));
         self.terms.accounts = accounts;
         self.terms.groups = groups;
+        self.leave_out_gone();
         self.begin_scan();
         self.ask_quotas();
         self.make_copies();
@@ -359,8 +360,12 @@ impl<S: Storage> Volume<S> {
             self.await_epoch(epoch);
         }
         let rows = mem::take(&mut run.change.rows);
+        let writing = Writing {
+            expected: mem::take(&mut run.change.expected),
+            ..Writing::new(rows)
+        };
         run.until = None;
-        run.stage = Stage::Rows(Writing::new(rows), looking);
+        run.stage = Stage::Rows(writing, looking);
     }
 
     /// The chain has the rows. A new epoch begins with a further commit, and a repeated row makes the commit.

@@ -116,6 +116,7 @@ impl<S: Storage> Opening<S> {
         volume.note_base()?;
         volume.number_mailboxes()?;
         volume.read_strategies()?;
+        volume.leave_out_gone();
         volume.place_pages(self.pages_validity, self.moved);
         volume.catch_up(later, self.uid_validity);
         volume.begin_scan();

@@ -11,6 +11,7 @@ mod dedup;
 mod facts;
 mod fingerprints;
 mod follows;
+mod leaving;
 mod local_disk;
 mod outages;
 mod pages;
