@@ -236,8 +236,8 @@ impl Keeper {
             Ok((row, rows.collect::<Result<Vec<_>, Errno>>()?))
         });
         let (row, groups) = facts.ok_or(ENGINE)?.map_err(unreadable)?;
-        let row = row
-            .ok_or_else(|| format!("expected an account of the volume; found {number}"))?;
+        let row =
+            row.ok_or_else(|| format!("expected an account of the volume; found {number}"))?;
         let leaving = self.leaving(number)?;
         if leaving.only > 0 && row.state != GONE {
             let group = row.groups.first().copied().unwrap_or(number);

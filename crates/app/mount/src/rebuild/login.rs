@@ -53,9 +53,7 @@ fn login(
         Ok(Ok(_)) => Ok(Ok(())),
         Ok(Err(error @ DialError::Refused(_))) => Ok(Err(shown(error.to_string()))),
         Ok(Err(error)) => Err(shown(error.to_string())),
-        Err(_) => Err(shown(
-            "expected a login within 60 s; found none".to_owned(),
-        )),
+        Err(_) => Err(shown("expected a login within 60 s; found none".to_owned())),
     }
 }
 

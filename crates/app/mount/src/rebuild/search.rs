@@ -199,7 +199,9 @@ pub(super) fn salvage(
             return Ok(salvage.finish());
         }
         // An account that asks for patience is silent meanwhile.
-        let silent_from = salvage.rests_until().map_or(asked_at, |end| end.max(asked_at));
+        let silent_from = salvage
+            .rests_until()
+            .map_or(asked_at, |end| end.max(asked_at));
         let end = silent_from + ANSWER_TIMEOUT;
         let wake = salvage.next_wake();
         let until = wake.filter(|at| *at < end || !salvage.is_asking());

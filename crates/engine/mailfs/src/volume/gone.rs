@@ -44,9 +44,7 @@ impl<S: Storage> Volume<S> {
             return false;
         }
         let is_gone = |account: &u16| gone.contains(account);
-        self.terms
-            .accounts
-            .retain(|terms| !is_gone(&terms.account));
+        self.terms.accounts.retain(|terms| !is_gone(&terms.account));
         for group in &mut self.terms.groups {
             group.accounts.retain(|account| !is_gone(account));
         }
