@@ -77,7 +77,7 @@ pub struct Salvaged {
     /// The highest writer of an authentic mail.
     pub(super) writer: u16,
     /// Whether every mail is read.
-    pub(super) is_whole: bool,
+    pub is_whole: bool,
     report: SalvageReport,
 }
 

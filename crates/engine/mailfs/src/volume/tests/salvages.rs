@@ -284,7 +284,7 @@ fn a_budget_that_is_used_up_loses_nothing() {
     assert_eq!(late.report().unusable, Vec::<String>::new());
     assert!(world.now >= begin + 3_600_000);
     // A salvage that is broken off is no salvage.
-    let salvage = Salvage::new(&world.terms, &of());
+    let salvage = Salvage::new(&world.terms.accounts, of().volume, of().keys);
     let part = salvage.finish();
     world.fortune = Box::new(|_, _| Luck::Good);
     world.mount().unwrap();
