@@ -1,6 +1,6 @@
 //! The pieces of a file by their offsets. Offsets without a piece are holes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 
@@ -40,6 +40,20 @@ impl Content {
     /// The pieces in order; offsets between pieces are holes.
     pub fn pieces(&self) -> impl Iterator<Item = (u64, Piece)> + '_ {
         self.pieces.iter().map(|(at, piece)| (*at, *piece))
+    }
+
+    /// Chunks lie elsewhere. Returns the pieces that are other ones now.
+    pub fn relocate(&mut self, places: &HashMap<Extent, Extent>) -> Vec<(u64, Piece)> {
+        let mut moved = Vec::new();
+        for (at, piece) in &mut self.pieces {
+            if let Source::Chunk { extent, .. } = &mut piece.source
+                && let Some(place) = places.get(extent)
+            {
+                *extent = *place;
+                moved.push((*at, *piece));
+            }
+        }
+        moved
     }
 
     /// Octets written at an offset. A write behind the last unsent piece shares that piece's buffer, so that short writes in

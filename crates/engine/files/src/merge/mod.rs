@@ -17,6 +17,7 @@ mod folders;
 mod inodes;
 mod label;
 mod links;
+mod relocation;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -30,6 +31,7 @@ use crate::rows::{
 use crate::tree::{Sides, Tree};
 
 pub use label::Label;
+pub use relocation::Places;
 
 /// What became of the loser's changes of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +113,8 @@ pub struct Merged {
     pub conflicts: Vec<Conflict>,
     /// Inodes whose rows are all new: the extents too.
     pub rewritten: BTreeSet<Inode>,
+    /// Where the winner has moved chunks.
+    pub places: Places,
 }
 
 /// A merge under way.
@@ -144,10 +148,11 @@ pub fn merge(
     new_inode: &mut dyn FnMut() -> Option<Inode>,
     label: &Label,
 ) -> Result<Merged, Errno> {
+    let content = relocation::Content::of(ours, theirs, dirty);
     let mut merge = Merge {
         tree,
-        ours,
-        theirs,
+        ours: &content.ours,
+        theirs: &content.theirs,
         dirty,
         new_inode,
         label,
@@ -162,7 +167,9 @@ pub fn merge(
     merge.merge_inodes()?;
     merge.merge_entries()?;
     merge.settle_links()?;
-    Ok(merge.out)
+    let mut out = merge.out;
+    out.places = content.places;
+    Ok(out)
 }
 
 impl Merge<'_> {

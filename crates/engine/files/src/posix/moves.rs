@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use super::numbers::Numbers;
 use super::outcome::ContentChange;
 use super::state::{Files, Open};
-use crate::rows::{Home, InodeRow, SLOT_MAX, inode_of};
+use crate::content::Piece;
+use crate::rows::{Extent, Home, InodeRow, SLOT_MAX, inode_of};
 use crate::tree::Tree;
 
 impl Files {
@@ -33,6 +34,18 @@ impl Files {
         if !self.dirty.contains_key(&inode) && !self.ghosts.contains_key(&inode) {
             self.contents.remove(&inode);
         }
+    }
+
+    /// Another mount has moved chunks. Returns the pieces of files with unsent octets that are other ones now.
+    pub fn relocate(&mut self, places: &HashMap<Extent, Extent>) -> Vec<(Inode, u64, Piece)> {
+        let mut all = Vec::new();
+        for (inode, content) in &mut self.contents {
+            let moved = content.relocate(places);
+            if self.dirty.contains_key(inode) {
+                all.extend(moved.into_iter().map(|(at, piece)| (*inode, at, piece)));
+            }
+        }
+        all
     }
 
     /// The content of a file is dropped, unsent octets too.

@@ -178,7 +178,17 @@ impl Files {
         for (offset, piece) in pieces {
             content.put(*offset, *piece, &mut none);
         }
-        save(&content, &mut self.tree, inode)?;
+        // The row of the inode tells other mounts that the content is another one.
+        let row = match self.row(inode) {
+            Err(Errno::Stale) => None,
+            row => Some(row?),
+        };
+        if save(&content, &mut self.tree, inode)?
+            && let Some(mut row) = row
+        {
+            row.generation = row.generation.saturating_add(1);
+            self.put_row(inode, &row)?;
+        }
         if let Some(dirty) = self.dirty.get_mut(&inode) {
             dirty.stored_size = size;
         }

@@ -7,6 +7,7 @@ use lru::LruCache;
 #[cfg(test)]
 use crate::format::PackNumber;
 use crate::format::{MailCopy, MailId};
+use crate::merge::Places;
 use crate::rows::Extent;
 
 /// A pack that is on accounts.
@@ -127,6 +128,17 @@ impl Fates {
             Fate::Placed { extent, .. } => Some(extent.pack.0),
             Fate::Sending(_) => None,
         })
+    }
+
+    /// Another mount has moved chunks.
+    pub(crate) fn relocate(&mut self, places: &Places) {
+        for range in self.by_buffer.values_mut().flatten() {
+            if let Fate::Placed { extent, .. } = &mut range.fate
+                && let Some(place) = places.get(extent)
+            {
+                *extent = *place;
+            }
+        }
     }
 
     /// Forgets buffers that nobody refers to.

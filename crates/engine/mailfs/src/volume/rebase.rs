@@ -10,8 +10,10 @@ use super::record::{Part, Won};
 use super::state::Volume;
 use super::step::{Notice, Step};
 use crate::breakage::{Breakage, is_broken};
+use crate::content::Source;
 use crate::format::commit::RowChange;
-use crate::merge::{Label, Merged, merge};
+use crate::merge::{Label, Merged, Places, merge};
+use crate::posix::ContentChange;
 use crate::rows::{InodeRow, Key, RowValue};
 use crate::tree::{Change, Side, Sides};
 
@@ -95,7 +97,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// The tree is rebased: contents, kernel and journal follow.
-    fn take_rebased(&mut self, won: Won, rebased: Rebased) -> Result<(), Errno> {
+    fn take_rebased(&mut self, won: Won, mut rebased: Rebased) -> Result<(), Errno> {
         let before = rebased.theirs.iter();
         let before = before.map(|(key, side)| (key.clone(), side.base.clone()));
         self.follow.remember(won.commit, before.collect());
@@ -104,6 +106,7 @@ impl<S: Storage> Volume<S> {
             self.files.keep(inode, row);
         }
         self.settle_contents((&rebased.ours, &rebased.theirs), &rebased.merged)?;
+        rebased.parts.extend(self.relocate(&rebased.merged.places));
         self.number_theirs(&rebased.theirs);
         self.invalidate(rebased.changed.into_iter());
         // One record: a kill before has the merge done once more, a kill behind finds it done.
@@ -112,6 +115,28 @@ impl<S: Storage> Volume<S> {
             .wait_for(rebased.local, position, self.now.steady);
         self.tell(rebased.merged);
         Ok(())
+    }
+
+    /// Contents in memory, and contents on their way, follow chunks that the winner has moved. The journal knows the places of
+    /// copied ranges.
+    fn relocate(&mut self, places: &Places) -> Vec<Part> {
+        if places.is_empty() {
+            return Vec::new();
+        }
+        self.fates.relocate(places);
+        self.commits.relocate(places);
+        let moved = self.files.relocate(places).into_iter();
+        let told = moved.filter_map(|(inode, offset, piece)| match piece.source {
+            Source::Chunk { extent, skip } => Some(Part::Content(ContentChange::Chunk {
+                inode,
+                offset,
+                length: piece.length,
+                extent,
+                skip,
+            })),
+            _ => None,
+        });
+        told.collect()
     }
 
     /// Files that programs have open and that the winner has removed.
@@ -194,11 +219,14 @@ impl<S: Storage> Volume<S> {
             }
         }
         for key in ours.keys() {
-            if let Ok(Key::Inode(inode)) = Key::decode(key)
-                && self.files.tree().contains(key)?
-            {
+            match Key::decode(key) {
                 // A file removed by the mount may be there again.
-                self.files.lives_again(inode);
+                Ok(Key::Inode(inode)) if self.files.tree().contains(key)? => {
+                    self.files.lives_again(inode);
+                }
+                // Moved chunks may lie elsewhere.
+                Ok(Key::Extents { inode, .. }) => self.files.reload(inode),
+                _ => {}
             }
         }
         for key in theirs.keys() {

@@ -1,8 +1,9 @@
 //! Changes that no commit has, commits on their way, and who waits.
 
-use crate::content::Piece;
+use crate::content::{Piece, Source};
 use crate::format::commit::RowChange;
 use crate::format::{ChunkId, MERGED_MAX, MailId, PackNumber};
+use crate::merge::Places;
 use crate::rows::Extent;
 use bytes::Bytes;
 use hashbrown::HashSet;
@@ -224,6 +225,21 @@ impl Commits {
                     }
                     None => snapshots.retain(|taken| taken.inode != from),
                 }
+            }
+        }
+    }
+
+    /// Another mount has moved chunks.
+    pub(crate) fn relocate(&mut self, places: &Places) {
+        let taken = self
+            .wants
+            .iter_mut()
+            .filter_map(|want| want.snapshots.as_mut());
+        for (_, piece) in taken.flatten().flat_map(|snapshot| &mut snapshot.pieces) {
+            if let Source::Chunk { extent, .. } = &mut piece.source
+                && let Some(place) = places.get(extent)
+            {
+                *extent = *place;
             }
         }
     }

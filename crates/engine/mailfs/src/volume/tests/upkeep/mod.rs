@@ -2,6 +2,7 @@
 
 mod checks;
 mod collections;
+mod mounts;
 mod moves;
 mod past;
 
