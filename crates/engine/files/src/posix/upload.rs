@@ -303,8 +303,8 @@ impl Files {
     /// # Errors
     ///
     /// Failures to read rows.
-    pub fn confirm(&mut self, change: Change) -> Result<Option<Bytes>, Errno> {
-        self.tree.confirm(change)
+    pub fn confirm(&mut self, change: Change, generation: u64) -> Result<Option<Bytes>, Errno> {
+        self.tree.confirm(change, generation)
     }
 
     /// A row of the chain's, for a row that this mount has not changed.
@@ -312,9 +312,9 @@ impl Files {
     /// # Errors
     ///
     /// Failures to read rows.
-    pub fn apply(&mut self, change: Change) -> Result<(), Errno> {
+    pub fn apply(&mut self, change: Change, generation: u64) -> Result<(), Errno> {
         self.forget_content(&change);
-        self.tree.apply(change)
+        self.tree.apply(change, generation)
     }
 
     fn forget_content(&mut self, change: &Change) {

@@ -42,19 +42,19 @@ impl Tree {
         }
     }
 
-    /// The chain has this value for a key from now on. A change of the mount to another value stays above.
+    /// The chain has this value for a key from the commit of a generation on. A change of the mount to another value stays
+    /// above.
     ///
     /// # Errors
     ///
     /// None today: a new value needs no page.
-    pub fn apply(&mut self, change: Change) -> Result<(), Errno> {
+    pub fn apply(&mut self, change: Change, generation: u64) -> Result<(), Errno> {
         let Change { key, value } = change;
         let value = value.map(Bytes::from);
         if self.local.get(&key) == Some(&value) {
             self.local.remove(&key);
         }
-        let is_covered = false;
-        self.chain.insert(key, ChainRow { value, is_covered });
+        self.chain.insert(key, ChainRow { value, generation });
         Ok(())
     }
 
@@ -63,9 +63,9 @@ impl Tree {
     /// # Errors
     ///
     /// [`Errno::Again`] for a page that is not in memory; nothing has changed then.
-    pub fn confirm(&mut self, change: Change) -> Result<Option<Bytes>, Errno> {
+    pub fn confirm(&mut self, change: Change, generation: u64) -> Result<Option<Bytes>, Errno> {
         let old = self.in_chain(&change.key)?;
-        self.apply(change)?;
+        self.apply(change, generation)?;
         Ok(old)
     }
 
@@ -109,17 +109,18 @@ impl Tree {
     }
 
     /// The rows of the chain for a new checkpoint. They stay in the chain until [`Tree::covered`].
-    pub fn cover(&mut self) -> Vec<(Vec<u8>, Option<Bytes>)> {
-        let rows = self.chain.iter_mut().map(|(key, row)| {
-            row.is_covered = true;
-            (key.clone(), row.value.clone())
-        });
-        rows.collect()
+    #[must_use]
+    pub fn cover(&self) -> Vec<(Vec<u8>, Option<Bytes>)> {
+        let rows = self.chain.iter();
+        rows.map(|(key, row)| (key.clone(), row.value.clone()))
+            .collect()
     }
 
-    /// The checkpoint of [`Tree::cover`] is complete: its root takes the place of the rows that have not changed since.
-    pub fn covered(&mut self, root: Option<Locator>) {
+    /// A checkpoint of this mount or of another one is complete, and covers the commits up to a generation: its root takes
+    /// the place of the rows that have not changed since. Returns how many rows stay.
+    pub fn covered(&mut self, root: Option<Locator>, covers: u64) -> usize {
         self.pages.set_root(root);
-        self.chain.retain(|_, row| !row.is_covered);
+        self.chain.retain(|_, row| row.generation > covers);
+        self.chain.len()
     }
 }

@@ -66,8 +66,8 @@ pub type Sides = BTreeMap<Vec<u8>, Side>;
 #[derive(Debug, Clone)]
 struct ChainRow {
     value: Option<Bytes>,
-    /// A checkpoint on its way has the row.
-    is_covered: bool,
+    /// The commit that has changed the row last.
+    generation: u64,
 }
 
 /// The rows.

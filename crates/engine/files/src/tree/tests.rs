@@ -34,20 +34,20 @@ fn changes_come_in_order_and_once() {
     assert_eq!(tree.take_changes(), [gone]);
     assert_eq!(tree.get(b"b"), Ok(octets(b"3")));
     tree.change(put(b"c", b"4")).unwrap();
-    tree.apply(put(b"d", b"4")).unwrap();
+    tree.apply(put(b"d", b"4"), 1).unwrap();
     assert!(tree.take_changes().is_empty());
 }
 
 #[test]
 fn changes_of_the_mount_lie_above_the_chain() {
     let mut tree = Tree::new();
-    tree.apply(put(b"a", b"1")).unwrap();
+    tree.apply(put(b"a", b"1"), 1).unwrap();
     tree.put(b"a", b"2".to_vec()).unwrap();
     tree.put(b"b", b"3".to_vec()).unwrap();
     assert_eq!(tree.in_chain(b"a"), Ok(octets(b"1")));
-    assert_eq!(tree.confirm(put(b"a", b"9")), Ok(octets(b"1")));
+    assert_eq!(tree.confirm(put(b"a", b"9"), 2), Ok(octets(b"1")));
     assert_eq!(tree.get(b"a"), Ok(octets(b"2")));
-    assert_eq!(tree.confirm(put(b"b", b"3")), Ok(None));
+    assert_eq!(tree.confirm(put(b"b", b"3"), 2), Ok(None));
     let keys: Vec<&[u8]> = tree.local_keys().collect();
     assert_eq!(keys, [b"a"]);
     let local = tree.take_local().unwrap();
@@ -84,6 +84,7 @@ struct Layers {
     now: Model,
     chain: Model,
     seeded: Seeded,
+    generation: u64,
 }
 
 fn set(model: &mut Model, key: &[u8], value: Option<Bytes>) {
@@ -134,6 +135,7 @@ impl Layers {
 
     /// Some changes reach the chain, and a row of another mount.
     fn commit(&mut self) {
+        self.generation += 1;
         let local: Vec<Vec<u8>> = self.tree.local_keys().map(<[u8]>::to_vec).collect();
         for key in local {
             let is_sent = self.random(3) > 0;
@@ -157,13 +159,15 @@ impl Layers {
             key: key.clone(),
             value: value.clone(),
         };
-        let old = self.with(|tree| tree.confirm(change.clone()));
+        let generation = self.generation;
+        let old = self.with(|tree| tree.confirm(change.clone(), generation));
         assert_eq!(old.as_ref(), self.chain.get(&key));
         set(&mut self.chain, &key, value.map(Bytes::from));
     }
 
     fn checkpoint(&mut self) {
         let rows = self.tree.cover();
+        let covers = self.generation;
         let root = self.tree.pages().root().copied();
         // Commits arrive while the checkpoint is on its way.
         self.change();
@@ -173,7 +177,7 @@ impl Layers {
         let new = self.tree.pages().root().copied();
         self.tree.pages_mut().set_root(root);
         self.compare();
-        self.tree.covered(new);
+        self.tree.covered(new, covers);
     }
 
     fn take_local(&mut self) {
@@ -219,6 +223,17 @@ impl Layers {
 }
 
 #[test]
+fn rows_of_covered_commits_leave() {
+    let mut tree = Tree::new();
+    for (key, generation) in [(b"a", 1), (b"b", 2), (b"c", 3), (b"a", 3)] {
+        tree.apply(put(key, b"x"), generation).unwrap();
+    }
+    assert_eq!(tree.covered(None, 2), 2);
+    let keys: Vec<&[u8]> = tree.chain_keys().collect();
+    assert_eq!(keys, [b"a", b"c"]);
+}
+
+#[test]
 fn a_row_of_an_upper_layer_hides_the_row_below() {
     for seed in 0..8 {
         let mut layers = Layers {
@@ -226,6 +241,7 @@ fn a_row_of_an_upper_layer_hides_the_row_below() {
             store: Store::new(),
             now: Model::new(),
             chain: Model::new(),
+            generation: 0,
             seeded: Seeded(seed),
         };
         for _ in 0..400 {

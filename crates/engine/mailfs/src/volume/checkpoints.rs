@@ -69,7 +69,11 @@ impl<S: Storage> Volume<S> {
         let Some(covers) = last.filter(|_| !self.is_behind()) else {
             return;
         };
-        let rows = self.files.tree_mut().cover();
+        // The last commit may be a merge whose rows wait for pages.
+        if self.is_behind() {
+            return;
+        }
+        let rows = self.files.tree().cover();
         if !rows.is_empty() {
             self.checkpoints.begin(covers, rows);
         }
@@ -84,7 +88,7 @@ impl<S: Storage> Volume<S> {
     /// Goes on with checkpoints: called whenever a commit is won, an account has answered, or time has passed.
     pub(super) fn tend_checkpoints(&mut self) {
         if self.read_only.is_none() && !self.journal.is_full() {
-            if self.checkpoints.making.is_none() && self.checkpoints.is_due() {
+            if self.checkpoints.making.is_none() && self.checkpoints.is_due(self.writer) {
                 self.begin_checkpoint();
             }
             self.make_checkpoint();
@@ -292,7 +296,7 @@ impl<S: Storage> Volume<S> {
             // The draft's own pages are pages; a failure costs a fetch.
             let _ = tree.pages().put(&at, page);
         }
-        tree.covered(Some(root));
+        tree.covered(Some(root), covers.get());
         let row = StateRow {
             commit: making.covers.commit,
             uid: making.covers.uid,
@@ -305,7 +309,7 @@ impl<S: Storage> Volume<S> {
         if let Err(error) = self.journal.append(&[Part::Won(making.covers)]) {
             self.fail(Notice::Journal(error.to_string()));
         }
-        self.checkpoints.newest = Some(Checkpoint {
+        self.checkpoints.complete(Checkpoint {
             covers,
             covered_uid: making.covers.uid,
             root,

@@ -219,7 +219,7 @@ impl<S: Storage> Volume<S> {
             return;
         }
         let rows = self.note_won(won, &mut flight);
-        self.confirm_rows(won.commit, rows);
+        self.confirm_rows(won, rows);
         self.note_epoch(won);
         for (name, octets, extent) in std::mem::take(&mut flight.names) {
             self.note_chunk(name, octets, extent);

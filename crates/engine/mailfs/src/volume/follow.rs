@@ -211,6 +211,7 @@ impl<S: Storage> Volume<S> {
         if !coming.is_own_merge {
             self.note_followed(coming);
         }
+        self.follow_checkpoint(coming);
         Ok(())
     }
 
@@ -223,7 +224,7 @@ impl<S: Storage> Volume<S> {
         }
         let won = coming.won;
         self.commits.abandoned.retain(|id| *id != won.commit);
-        self.confirm_rows(won.commit, coming.rows.clone());
+        self.confirm_rows(won, coming.rows.clone());
         // Rows of lost commits wait for nobody any more: whatever the chain lacks waits again.
         let local: BTreeSet<Vec<u8>> = self.files.tree().local_keys().map(Vec::from).collect();
         let noted = self.journal.append(&[Part::Follows(won)]);
@@ -240,17 +241,10 @@ impl<S: Storage> Volume<S> {
         let slots = slots_prefix();
         self.follow.has_new_slots |= coming.rows.iter().any(|row| row.key.starts_with(&slots));
         self.checkpoints.named = coming.checkpoint.map(|named| named.covers);
-        if let Some(named) = coming.checkpoint
-            && self.checkpoints.is_newest(&named)
-        {
-            // Rows of commits that the checkpoint covers stay above it: they are those of the newest commit.
-            self.checkpoints.adopt(named);
-            self.files.tree_mut().pages_mut().set_root(Some(named.root));
-        }
     }
 
     /// Rows of a commit of ours are in the chain.
-    pub(super) fn confirm_rows(&mut self, commit: MailId, rows: Vec<RowChange>) {
+    pub(super) fn confirm_rows(&mut self, won: Won, rows: Vec<RowChange>) {
         let mut before = Vec::with_capacity(rows.len());
         for RowChange { key, value } in rows {
             let tree = self.files.tree();
@@ -259,18 +253,22 @@ impl<S: Storage> Volume<S> {
                 Err(_) => {
                     tree.take_missing();
                     // Nobody had a row of the commit's own mail before.
-                    if is_own_pack(commit, &key, value.as_deref()) {
+                    if is_own_pack(won.commit, &key, value.as_deref()) {
                         before.push((key.clone(), None));
                     } else {
                         self.follow.forget_history();
                     }
                 }
             }
-            if let Err(error) = self.files.tree_mut().apply(Change { key, value }) {
+            let applied = self
+                .files
+                .tree_mut()
+                .apply(Change { key, value }, won.generation);
+            if let Err(error) = applied {
                 self.fail(Notice::Rows(error));
             }
         }
-        self.follow.remember(commit, before);
+        self.follow.remember(won.commit, before);
     }
 
     /// A lost commit is in the log: chunks in the commit can be read there.

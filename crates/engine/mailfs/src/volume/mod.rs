@@ -11,6 +11,7 @@ mod cached;
 mod calls;
 mod chain;
 mod checkpoints;
+mod checkpoints_of_others;
 mod commits;
 mod cuts;
 mod deadlines;

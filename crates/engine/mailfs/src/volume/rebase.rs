@@ -60,7 +60,7 @@ impl<S: Storage> Volume<S> {
         self.files.tree().take_missing();
         let ours = self.files.tree_mut().take_local()?;
         let kept = self.removed_and_open(rows)?;
-        let theirs = self.apply_theirs(rows)?;
+        let theirs = self.apply_theirs(won, rows)?;
         let dirty: BTreeSet<Inode> = self.files.dirty_inodes().collect();
         let merged = if ours.is_empty() && dirty.is_empty() {
             Merged::default()
@@ -156,7 +156,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Puts the winner's rows into the tree.
-    fn apply_theirs(&mut self, rows: &[RowChange]) -> Result<Sides, Errno> {
+    fn apply_theirs(&mut self, won: Won, rows: &[RowChange]) -> Result<Sides, Errno> {
         let mut theirs = Sides::new();
         for RowChange { key, value } in rows {
             let base = self.files.tree().get(key)?;
@@ -164,10 +164,9 @@ impl<S: Storage> Volume<S> {
                 .entry(key.clone())
                 .or_insert(Side { base, now: None });
             side.now = value.clone().map(Bytes::from);
-            self.files.tree_mut().apply(Change {
-                key: key.clone(),
-                value: value.clone(),
-            })?;
+            let (key, value) = (key.clone(), value.clone());
+            let tree = self.files.tree_mut();
+            tree.apply(Change { key, value }, won.generation)?;
         }
         theirs.retain(|_, side| side.base != side.now);
         Ok(theirs)

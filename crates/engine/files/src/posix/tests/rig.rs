@@ -90,13 +90,13 @@ impl Rig {
         let keys: Vec<Vec<u8>> = tree.local_keys().map(<[u8]>::to_vec).collect();
         for key in keys {
             let value = tree.get(&key).unwrap().map(Vec::from);
-            tree.apply(Change { key, value }).unwrap();
+            tree.apply(Change { key, value }, 1).unwrap();
         }
         assert_eq!(tree.local_keys().count(), 0);
         let changes = tree.cover().into_iter().collect();
         store.checkpoint(tree.pages_mut(), changes);
         let root = tree.pages().root().copied();
-        tree.covered(root);
+        assert_eq!(tree.covered(root, 1), 0);
         assert_eq!(tree.chain_keys().count(), 0);
     }
 

@@ -233,7 +233,7 @@ impl<S: Storage> Opening<S> {
                         Ok(old) => before.push((key.clone(), old)),
                         Err(_) => follow.forget_history(),
                     }
-                    tree.apply(Change { key, value })?;
+                    tree.apply(Change { key, value }, found.record.generation)?;
                 }
             }
             if found.record.generation >= covers {

@@ -1,13 +1,13 @@
 //! The newest checkpoint, what has changed since, and a checkpoint on its way.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroU64;
 
 use bytes::Bytes;
 use vere_ports::files::CallId;
 
 use crate::format::commit::{Checkpoint, RowChange};
-use crate::format::{Kind, MailCopy, PackNumber};
+use crate::format::{Kind, Locator, MailCopy, PackNumber};
 use crate::pages::Draft;
 use crate::rows::{Key, PackRow, RowValue};
 use crate::volume::accounts::LOG_MAILBOX;
@@ -19,6 +19,17 @@ const COMMITS_MAX: usize = 256;
 const OCTETS_MAX: usize = 4 << 20;
 /// Rows of commits after which a checkpoint is due: short rows in sealed commits are few octets, and some 250 in memory.
 const ROWS_MAX: usize = 100_000;
+
+/// Mounts that begin at different times: each waits for a sixteenth of the bounds more than the one before.
+const TURNS: usize = 16;
+/// Turns that a mount waits for more after each checkpoint that another mount has overtaken: a slow one leaves pages that no
+/// commit names with each try.
+const TURNS_OVERTAKEN: usize = 8;
+/// Turns at most after checkpoints that were overtaken.
+const TURNS_MAX: usize = 48;
+/// Roots that commits have named, besides the newest one; the oldest is forgotten first. Commits name few others than the
+/// rows of checkpoints do.
+const SEEN_MAX: usize = 64;
 
 /// The newest checkpoint, and how much has changed since.
 #[derive(Debug, Default)]
@@ -32,6 +43,10 @@ pub(crate) struct Checkpoints {
     pub(crate) octets: usize,
     pub(crate) rows: usize,
     pub(crate) making: Option<Making>,
+    /// Turns to wait, because other mounts were faster.
+    turns: usize,
+    /// Roots that commits have named, each with the generation of the last one.
+    seen: VecDeque<(u64, Locator)>,
     pub(crate) finish: Option<Finish>,
     /// An earlier page cannot be read: this mount writes no more checkpoints.
     pub(crate) is_broken: bool,
@@ -86,6 +101,10 @@ impl Checkpoints {
         Self {
             newest,
             named: named.map(|named| named.covers),
+            seen: named
+                .map(|named| (named.covers.get(), named.root))
+                .into_iter()
+                .collect(),
             ..Self::default()
         }
     }
@@ -110,11 +129,50 @@ impl Checkpoints {
         covers > newest && making.is_none_or(|making| covers >= making.covers.generation)
     }
 
-    /// The next checkpoint lies on one of another mount.
-    pub(crate) fn adopt(&mut self, named: Checkpoint) {
-        self.making = None;
+    /// The next checkpoint lies on one of another mount, with so many rows above.
+    pub(crate) fn adopt(&mut self, named: Checkpoint, rows: usize) {
+        if self.making.take().is_some() {
+            self.turns = self.turns.saturating_add(TURNS_OVERTAKEN).min(TURNS_MAX);
+        }
+        let last = self.last.map_or(0, |last| last.generation);
+        if let Some(newest) = self.newest {
+            // Commits may have named a checkpoint that another one replaces.
+            self.see(newest.root, last);
+        }
         self.is_broken = false;
         self.newest = Some(named);
+        let left = last.saturating_sub(named.covers.get());
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let share = self.octets.checked_div(self.commits).unwrap_or_default();
+        self.commits = left;
+        self.octets = share.saturating_mul(left);
+        self.rows = rows;
+    }
+
+    /// A checkpoint of this mount is complete.
+    pub(crate) fn complete(&mut self, newest: Checkpoint) {
+        self.turns = 0;
+        self.newest = Some(newest);
+    }
+
+    /// The commit of a generation names a checkpoint.
+    pub(crate) fn see(&mut self, root: Locator, generation: u64) {
+        if let Some(seen) = self.seen.iter_mut().find(|(_, of)| *of == root) {
+            seen.0 = seen.0.max(generation);
+            return;
+        }
+        self.seen.push_back((generation, root));
+        if self.seen.len() > SEEN_MAX {
+            self.seen.pop_front();
+        }
+    }
+
+    /// The roots in use: the newest one, and those named by commits from a generation on.
+    pub(crate) fn roots(&self, limit: u64) -> impl Iterator<Item = Locator> {
+        let seen = self.seen.iter();
+        let seen = seen.filter(move |(generation, _)| *generation >= limit);
+        let newest = self.newest.map(|newest| newest.root);
+        newest.into_iter().chain(seen.map(|(_, root)| *root))
     }
 
     /// So many rows of commits are in the chain.
@@ -122,8 +180,19 @@ impl Checkpoints {
         self.rows = self.rows.saturating_add(rows);
     }
 
-    pub(crate) fn is_due(&self) -> bool {
-        self.commits >= COMMITS_MAX || self.octets >= OCTETS_MAX || self.rows >= ROWS_MAX
+    /// Whether a mount with this number of a writer begins a checkpoint. Mounts see the same commits; with the same bounds all
+    /// would begin at once, and all but one in vain.
+    pub(crate) fn is_due(&self, writer: u16) -> bool {
+        let turn = usize::from(writer.saturating_sub(1)) % TURNS;
+        let late = |bound: usize, turns: usize| {
+            let part = bound.checked_div(TURNS).unwrap_or_default();
+            bound.saturating_add(part.saturating_mul(turns))
+        };
+        let turns = turn.saturating_add(self.turns);
+        // Rows are memory: no patience for a faster mount counts there.
+        self.commits >= late(COMMITS_MAX, turns)
+            || self.octets >= late(OCTETS_MAX, turns)
+            || self.rows >= late(ROWS_MAX, turn)
     }
 
     /// Begins a checkpoint with these rows.

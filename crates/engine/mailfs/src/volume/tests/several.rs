@@ -2,6 +2,7 @@
 
 use super::rig::Several;
 use super::*;
+use crate::rows::{Key, RowValue, StateRow};
 
 const FOLDERS: usize = 6;
 const FILES: usize = 40;
@@ -22,6 +23,13 @@ fn filled() -> Several {
     several.finish(0);
     forget(&mut several);
     several
+}
+
+impl Several {
+    fn page_mails(&mut self) -> usize {
+        let lead = self.accounts.get_mut(&1).unwrap();
+        lead.mailbox("pages").unwrap().mails.len()
+    }
 }
 
 fn forget(several: &mut Several) {
@@ -76,6 +84,81 @@ fn checkpoints_of_two_mounts_follow_each_other() {
             assert_eq!(several.tree(1), tree);
         }
     }
+}
+
+/// Mounts end at once, and so make checkpoints over the same commits.
+fn finish_at_once(several: &mut Several) {
+    let now = several.moment();
+    for mount in 0..2 {
+        several.volume(mount).finish(now, CallId(u64::MAX));
+    }
+    for _ in 0..5 {
+        several.settle();
+        several.pass(1);
+    }
+    for mount in 0..2 {
+        let done = several.mounts[mount].replies.remove(&CallId(u64::MAX));
+        assert_eq!(done, Some(Ok(Reply::Done)));
+    }
+}
+
+#[test]
+fn of_two_checkpoints_over_the_same_commits_the_one_with_a_row_serves_both_mounts() {
+    let mut several = filled();
+    let mut pages = several.page_mails();
+    for round in 0..3 {
+        several.put(round % 2, &file(round, 5), " more");
+        several.quiet();
+        finish_at_once(&mut several);
+        let now = several.page_mails();
+        assert!(now >= pages + 2, "{now} after {pages}");
+        pages = now;
+        let newest = several.volume(0).checkpoints.newest.unwrap();
+        for mount in 0..2 {
+            let volume = several.volume(mount);
+            assert_eq!(volume.checkpoints.newest, Some(newest));
+            let tree = volume.files.tree();
+            assert_eq!(tree.pages().root(), Some(&newest.root));
+            let row = tree.get(&Key::State(newest.covers.get()).encode());
+            let row = StateRow::decode(&row.unwrap().unwrap()).unwrap();
+            assert_eq!(row.root, newest.root);
+        }
+    }
+    let tree = several.tree(0);
+    assert_eq!(several.tree(1), tree);
+    forget(&mut several);
+    assert_eq!(several.tree(1), tree);
+}
+
+#[test]
+fn rows_of_a_mount_that_makes_no_checkpoint_leave_with_those_of_another() {
+    let mut several = filled();
+    for round in 0..5 {
+        for number in 0..30 {
+            several.put(0, &format!("f{round}/new-{number}"), "x");
+        }
+        several.finish(0);
+        several.quiet();
+        let rows = several.volume(1).files.tree().chain_keys().count();
+        // Those of the commits that have named the checkpoint since.
+        assert!(rows < 40, "{rows} rows in round {round}");
+        assert!(several.volume(1).checkpoints.rows < 40);
+    }
+    assert_eq!(several.tree(1), several.tree(0));
+}
+
+#[test]
+fn two_mounts_do_not_make_the_same_checkpoint() {
+    let mut several = filled();
+    let before = several.page_mails();
+    for number in 0..300 {
+        several.put(number % 2, &file(1, number % 9), "+");
+        several.sync(number % 2).unwrap();
+        several.quiet();
+    }
+    assert_eq!(several.page_mails() - before, 1);
+    let newest = several.volume(0).checkpoints.newest;
+    assert_eq!(several.volume(1).checkpoints.newest, newest);
 }
 
 /// The journal's changes lie on a state before the checkpoint of another mount.

@@ -100,7 +100,10 @@ impl<S: Storage> Volume<S> {
             Ok(ControlFlow::Continue(()))
         })?;
         let named = self.checkpoints.named.map(std::num::NonZeroU64::get);
-        let history = History::new(states, named, (now, present.pack_wait));
+        let mut history = History::new(states, named, (now, present.pack_wait));
+        // A checkpoint in use may lack a row, because that of another mount was faster.
+        let limit = history.oldest.map_or(0, |(generation, _)| generation);
+        history.roots.extend(self.checkpoints.roots(limit));
         let accounts = self.terms.accounts.iter().map(|terms| terms.account);
         let last = history.oldest.map_or(0, |(_, row)| row.uid);
         let survey = Survey::new(accounts, self.seals.volume.tag());

@@ -148,6 +148,30 @@ fn a_machine_that_was_away_mounts_and_is_told_of_a_rollback() {
     assert!(matches!(error, OpenError::RolledBack { .. }), "{error}");
 }
 
+#[test]
+fn a_checkpoint_in_use_keeps_its_pages_without_a_row() {
+    for is_named in [false, true] {
+        let mut world = World::new(1);
+        live(&mut world, 0..2);
+        let newest = world.volume().checkpoints.newest.unwrap();
+        let rows = rows_of(&mut world, newest.root);
+        // A checkpoint of the same commits by another mount: the row names that one.
+        for number in 2..20 {
+            day(&mut world, number);
+            let checkpoints = &mut world.volume().checkpoints;
+            let row = checkpoints.newest;
+            if is_named {
+                checkpoints.see(newest.root, row.unwrap().covers.get());
+            } else {
+                checkpoints.newest = Some(newest);
+            }
+            world.collect().unwrap();
+            world.volume().checkpoints.newest = row;
+        }
+        assert!(rows_of(&mut world, newest.root) == rows, "{is_named}");
+    }
+}
+
 fn snapshot(world: &mut World, name: &str) {
     world.last_call += 1;
     let id = CallId(world.last_call);
