@@ -337,6 +337,11 @@ pub struct CheckArgs {
     /// The journal of this machine, with changes that no server had, is set aside in the state folder.
     #[arg(long)]
     pub(crate) accept_rollback: bool,
+    /// Where this machine was away for longer than the volume keeps versions, go on without its unsent changes.
+    ///
+    /// The journal of this machine, with changes that no server had, is set aside in the state folder.
+    #[arg(long)]
+    pub(crate) set_journal_aside: bool,
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
 }

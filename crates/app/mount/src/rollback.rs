@@ -26,11 +26,36 @@ pub(crate) fn set_aside(journal: &Path) -> Result<PathBuf, Failure> {
     Ok(aside)
 }
 
+/// When a journal may be set aside.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Leave {
+    /// Where the log lacks commits that this machine has seen, the older state counts.
+    pub(crate) accept_rollback: bool,
+    /// Where no account has the state any more on which changes of the journal lie, the newest state counts.
+    pub(crate) journal_aside: bool,
+}
+
+/// What people hear of a journal that is set aside. None for an opening that needs no journal set aside, or has no leave to.
+pub(crate) fn line_of(leave: Leave, error: Option<&OpenError>) -> Option<&'static str> {
+    match error? {
+        OpenError::RolledBack { .. } if leave.accept_rollback => {
+            Some("the older state of the accounts counts from now on")
+        }
+        OpenError::Overtaken if leave.journal_aside => {
+            Some("this machine goes on with the newest state of the volume")
+        }
+        _ => None,
+    }
+}
+
 /// The reason with the remedy.
 pub(crate) fn explained(error: OpenError) -> Failure {
     let remedy = match error {
         OpenError::RolledBack { .. } => {
             ". If the older state is to count, `vere fs check VOLUME --accept-rollback` accepts it and sets the journal of this machine aside"
+        }
+        OpenError::Overtaken => {
+            ". This machine was away for longer than the volume keeps versions, with changes that no server had. `vere fs check VOLUME --set-journal-aside` sets the journal with these changes aside, and the volume mounts again"
         }
         OpenError::NoVolume(_) => {
             ". `vere fs rebuild VOLUME --salvage` saves the content of files into lost+found"
@@ -42,7 +67,7 @@ pub(crate) fn explained(error: OpenError) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{explained, set_aside};
+    use super::{Leave, explained, line_of, set_aside};
     use std::fs;
     use vere_mailfs::volume::OpenError;
 
@@ -58,6 +83,28 @@ mod tests {
             assert!(aside.join("segment").exists());
             assert_eq!(fs::read_dir(&journal).unwrap().count(), 0);
         }
+    }
+
+    #[test]
+    fn a_journal_stays_without_leave() {
+        let (gone, away) = (
+            OpenError::RolledBack { generation: 7 },
+            OpenError::Overtaken,
+        );
+        let accepts = Leave {
+            accept_rollback: true,
+            ..Leave::default()
+        };
+        let sets_aside = Leave {
+            journal_aside: true,
+            ..Leave::default()
+        };
+        let has_line = |leave, error| line_of(leave, error).is_some();
+        assert!(has_line(accepts, Some(&gone)) && has_line(sets_aside, Some(&away)));
+        assert!(!has_line(accepts, Some(&away)) && !has_line(sets_aside, Some(&gone)));
+        assert!(!has_line(Leave::default(), Some(&away)) && !has_line(sets_aside, None));
+        let text = explained(away).to_string();
+        assert!(text.contains("--set-journal-aside"), "{text}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::host::{Event, Host};
 use crate::links::Links;
 use crate::news::News;
 use crate::progress::Watch;
+use crate::rollback::Leave;
 use crate::runs;
 use crate::serve::{Opened, finish, open, read_slot};
 use crate::session;
@@ -32,7 +33,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(String, ExitCode), Failure> {
     let what = Upkeep::Check(CheckTerms { data, repair });
     let run = move |events: &Events| runs::run(events, what);
     let how = How {
-        accept_rollback: args.accept_rollback,
+        leave: Leave {
+            accept_rollback: args.accept_rollback,
+            journal_aside: args.set_journal_aside,
+        },
         ..How::default()
     };
     let report = perform(&args.volume, &args.secret, &request, &how, run)?;

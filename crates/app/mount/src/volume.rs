@@ -25,7 +25,7 @@ use crate::accounts::Ask;
 use crate::host::{Clock, Engine, Event, Now, Step};
 use crate::lines::{self, Level};
 use crate::news::News;
-use crate::rollback;
+use crate::rollback::{self, Leave};
 
 /// Calls of our own have numbers from here on; the kernel's count from 1.
 const OWN: u64 = 1 << 63;
@@ -285,8 +285,8 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
 pub(crate) struct How {
     /// The chain must have this commit.
     pub(crate) expect: Option<Fingerprint>,
-    /// Where the log lacks commits that this machine has seen, the older state counts.
-    pub(crate) accept_rollback: bool,
+    /// When the journal may be set aside.
+    pub(crate) leave: Leave,
     /// A log that has lost commits, or all of them.
     pub(crate) lost: Option<Lost>,
 }
@@ -326,12 +326,12 @@ pub(crate) fn open(
         Ok::<_, Failure>(opening.finish(moment(clock.now())))
     };
     let mut opened = begin()?;
-    if how.accept_rollback && matches!(opened, Err(OpenError::RolledBack { .. })) {
+    if let Some(line) = rollback::line_of(how.leave, opened.as_ref().err()) {
         // Every answer of the first opening has come.
         let aside = rollback::set_aside(journal)?;
         opened = begin()?;
         news(News::Line(format!(
-            "the older state of the accounts counts from now on; changes that no server had are in {}",
+            "{line}; changes that no server had are in {}",
             aside.display()
         )));
     }
