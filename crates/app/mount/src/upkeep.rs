@@ -226,6 +226,7 @@ mod tests {
         let place = folder.path().join("home.slot");
         crate::folders::write_private(&place, &slot.encode()).unwrap();
         let args = CheckArgs {
+            set_journal_aside: false,
             volume: VolumeArgs {
                 name: file.display().to_string(),
                 json: true,

@@ -104,7 +104,9 @@ fn expect(several: &mut Several, files: &[(&str, String)]) {
     let mut packs = 0;
     for account in 1..=2 {
         let account = several.accounts.get_mut(&account).unwrap();
-        packs += account.mailbox("data-0001").map_or(0, |mailbox| mailbox.mails.len());
+        packs += account
+            .mailbox("data-0001")
+            .map_or(0, |mailbox| mailbox.mails.len());
     }
     assert!(packs <= 2, "{packs}");
     assert_eq!(conflicts(several), []);
