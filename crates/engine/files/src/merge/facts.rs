@@ -1,21 +1,25 @@
-//! Rows about the volume: the winner's value counts, and copies of packs add up.
+//! Rows about the volume: the winner's value counts, the winner's slots count as a whole, and copies of packs add up.
 
 use bytes::Bytes;
 use vere_ports::files::Errno;
 
 use super::Merge;
-use crate::rows::{Key, MEMBERS_MAX, PackRow, RowValue};
+use crate::rows::{Key, MEMBERS_MAX, PackRow, RowValue, slots_prefix};
 
 impl Merge<'_> {
     /// Merges all rows but those of inodes and names.
     pub(super) fn merge_facts(&mut self) -> Result<(), Errno> {
         let ours = self.ours;
+        // Slots belong together: each has all keys. Who has changed slots from an earlier list may have other keys.
+        let slots = slots_prefix();
+        let has_slots = self.theirs.keys().any(|key| key.starts_with(&slots));
         for (key, side) in ours {
             let winner = self.tree.get(key)?;
             let value = match Key::decode(key) {
                 Ok(Key::Entry { .. } | Key::Inode(_) | Key::Xattr { .. } | Key::Extents { .. }) => {
                     continue;
                 }
+                Ok(Key::Slot(_)) if has_slots => continue,
                 _ if winner == side.base => side.now.clone(),
                 Ok(Key::Pack(_)) => both_copies(winner, side.now.as_deref()),
                 _ => continue,

@@ -18,10 +18,10 @@ pub struct Tidying {
     accounts: VecDeque<u16>,
     /// The volume's word in subjects.
     tag: u32,
-    /// Slots that count.
+    /// Slots that the run has replaced. A slot that no row lists may belong to a change of another machine under way.
     slots: BTreeSet<MailId>,
-    /// The newest facts.
-    facts: MailId,
+    /// The facts of the run, and their generation.
+    facts: (MailId, u64),
     /// Mails of the first account to be removed, with UIDVALIDITY.
     found: Option<(u32, Vec<u32>)>,
     is_asked: bool,
@@ -33,9 +33,14 @@ pub struct Tidying {
 }
 
 impl Tidying {
-    /// These slots and these facts stay.
+    /// These slots go, and facts of earlier generations than these.
     #[must_use]
-    pub fn new(accounts: Vec<u16>, tag: u32, slots: BTreeSet<MailId>, facts: MailId) -> Self {
+    pub fn new(
+        accounts: Vec<u16>,
+        tag: u32,
+        slots: BTreeSet<MailId>,
+        facts: (MailId, u64),
+    ) -> Self {
         Self {
             accounts: accounts.into(),
             tag,
@@ -135,7 +140,7 @@ impl Tidying {
         self.attempts = 0;
     }
 
-    /// Slots without a row, duplicates, and old facts of an account with the newest facts.
+    /// Replaced slots, duplicates, and earlier facts of an account with those of the run.
     fn needless(&self, mails: &[Listed]) -> Vec<u32> {
         let subjects = || {
             let parsed = mails.iter().filter_map(|mail| {
@@ -144,10 +149,12 @@ impl Tidying {
             });
             parsed.filter(|(_, subject)| subject.volume == self.tag)
         };
-        let has_facts = subjects().any(|(_, subject)| subject.mail == self.facts);
+        let (facts, generation) = self.facts;
+        let has_facts = subjects().any(|(_, subject)| subject.mail == facts);
+        let is_earlier = |of: &Subject| of.generation.is_none_or(|of| of < generation);
         let is_needless = |subject: &Subject| match subject.kind {
-            Kind::Slot => !self.slots.contains(&subject.mail),
-            Kind::Volume => has_facts && subject.mail != self.facts,
+            Kind::Slot => self.slots.contains(&subject.mail),
+            Kind::Volume => has_facts && subject.mail != facts && is_earlier(subject),
             _ => false,
         };
         // Of duplicates the lowest UID counts.

@@ -17,8 +17,8 @@ use super::state::opening::Found;
 use super::state::pages::Rows;
 use super::state::{Asked, Volume};
 use super::step::{Notice, Step};
-use crate::format::MailId;
 use crate::format::commit::RowChange;
+use crate::format::{Head, Kind, mail};
 use crate::rows::{Key, PackRow, RowValue, slots_prefix};
 use crate::tree::Change;
 
@@ -68,7 +68,7 @@ impl<S: Storage> Volume<S> {
                 Some(child)
             }
             Err(error) => {
-                if self.follow.has_new_slots {
+                if self.follow.slots_since.is_some() && self.needs_new_key(body) {
                     // What the mount would send could be no child of a commit that it cannot read.
                     self.fail(Notice::NewKeys);
                 }
@@ -81,6 +81,17 @@ impl<S: Storage> Volume<S> {
                 None
             }
         }
+    }
+
+    /// Whether a mail that cannot be read is a commit of a key that the mount lacks. The head is not sealed, so a stranger's mail
+    /// or a damaged one is no reason to stop.
+    fn needs_new_key(&self, body: &[u8]) -> bool {
+        let body = mail::unwrap(body, self.lead_encoding());
+        let Ok(head) = body.and_then(|body| Head::decode(&body)) else {
+            return false;
+        };
+        let is_commit = head.kind == Kind::Commit && head.volume == self.seals.volume;
+        is_commit && head.epoch > self.newest_epoch() && !self.seals.keys.has(head.epoch)
     }
 
     /// Commits outside the chain, as the log had them at the beginning.
@@ -239,7 +250,9 @@ impl<S: Storage> Volume<S> {
         // An earlier epoch than the parent's is none for a commit.
         self.seals.epoch = self.seals.epoch.max(coming.epoch);
         let slots = slots_prefix();
-        self.follow.has_new_slots |= coming.rows.iter().any(|row| row.key.starts_with(&slots));
+        if coming.rows.iter().any(|row| row.key.starts_with(&slots)) {
+            self.follow.slots_since = Some(self.newest_epoch());
+        }
         self.checkpoints.named = coming.checkpoint.map(|named| named.covers);
     }
 

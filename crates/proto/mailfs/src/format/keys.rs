@@ -105,6 +105,12 @@ impl Keys {
         })
     }
 
+    /// Whether the keys are those of an epoch too.
+    #[must_use]
+    pub fn has(&self, epoch: u16) -> bool {
+        self.of(epoch).is_ok()
+    }
+
     /// The id of a chunk by its content: equal content has an equal id, and a provider cannot guess the content.
     #[must_use]
     pub fn chunk_id(&self, content: &[u8]) -> ChunkId {

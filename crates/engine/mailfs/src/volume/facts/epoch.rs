@@ -47,6 +47,8 @@ impl<S: Storage> Volume<S> {
     pub(crate) fn note_epoch(&mut self, won: Won) {
         if won.generation > self.epochs.behind {
             self.epochs.floor = self.epochs.floor.max(self.seals.epoch);
+            let epoch = self.seals.epoch;
+            self.follow.slots_since.take_if(|since| *since < epoch);
         }
         self.tend_epoch();
     }

@@ -4,16 +4,20 @@
 //! commit; replaced mails are removed last. So a client may die at any request: the old secret opens the volume, or the new
 //! secret does, or the old secret until the next mount commits the rows of the journal. A slot without a row is never trusted.
 //!
+//! Another machine may change the same facts meanwhile. The chain decides: a run whose rows the chain does not have takes no new
+//! keys, removes its own slots and nothing else, and fails.
+//!
 //! A failure before the commit leaves the facts as they were. Afterwards the change counts, and silent accounts are
-//! named as behind; the next run tidies them.
+//! named as behind.
 
+mod claims;
 mod epoch;
 mod leave;
 mod run;
 
 use vere_inventory::head::{look, outgoing as mails, tidy};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vere_units::Timestamp;
@@ -22,7 +26,7 @@ use self::look::Looking;
 use self::mails::Mails;
 use self::tidy::Tidying;
 use super::accounts::{AccountTerms, GroupTerms};
-use super::upkeep::rows::Writing;
+use super::upkeep::rows::{RowChange, Writing};
 use crate::format::slot::Slot;
 use crate::format::{Keys, MailId};
 
@@ -37,6 +41,8 @@ pub struct FactsChange {
     pub rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// Values that rows must have when they change: a row that has changed meanwhile stays.
     pub expected: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// All slots of the list from which the change was made; the change counts for no other list. Absent where slots stay.
+    pub listed: Option<BTreeMap<u8, MailId>>,
     /// The keys of all epochs with the new epoch, where a key epoch begins.
     pub keys: Option<(u16, Arc<Keys>)>,
     /// Further accounts of the volume, without data before [`Volume::use_accounts`](super::Volume::use_accounts).
@@ -73,6 +79,12 @@ pub(crate) struct FactsRun {
     mail: MailId,
     /// Whether a key epoch begins.
     rotates: bool,
+    /// The run's rows about slots, accounts and groups.
+    own: Vec<RowChange>,
+    /// Slots that the run replaces.
+    replaced: BTreeSet<MailId>,
+    /// The generation of the run's facts.
+    generation: u64,
     failed: Option<String>,
     /// When failing accounts are given up; absent while no account is waited for.
     until: Option<Timestamp>,

@@ -13,6 +13,7 @@ use super::super::accounts::AccountTerms;
 use super::super::state::{Asked, Volume};
 use super::super::step::Moment;
 use super::super::upkeep::rows::Writing;
+use super::claims::{overtaken, own_rows, unreadable};
 use super::look::Looking;
 use super::mails::Mails;
 use super::tidy::Tidying;
@@ -62,6 +63,9 @@ impl<S: Storage> Volume<S> {
             report: FactsReport::default(),
             mail: MailId::NONE,
             rotates: false,
+            own: Vec::new(),
+            replaced: BTreeSet::new(),
+            generation: 0,
             failed: None,
             until: None,
             ended: None,
@@ -163,7 +167,7 @@ impl<S: Storage> Volume<S> {
         self.replicas.waiting().saturating_add(unknown)
     }
 
-    fn listed_slots(&self) -> Result<BTreeSet<MailId>, Errno> {
+    pub(super) fn listed_slots(&self) -> Result<BTreeSet<MailId>, Errno> {
         Ok(self.slots()?.into_values().map(|row| row.mail).collect())
     }
 
@@ -278,7 +282,7 @@ impl<S: Storage> Volume<S> {
                 if let Some((account, reason)) = mails.failed().next() {
                     return Err(format!("account {account}: {reason}"));
                 }
-                self.begin_row_changes(run);
+                self.begin_row_changes(run)?;
             }
             Stage::Rows(writing, _) => {
                 if !self.write_on(writing)? {
@@ -327,6 +331,7 @@ impl<S: Storage> Volume<S> {
                 looking.fault
             ));
         }
+        self.check_claims(&run.change)?;
         let mut mails = Mails::default();
         for account in self.numbers(&run.change.accounts) {
             let is_new = |terms: &AccountTerms| terms.account == account;
@@ -350,29 +355,55 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Every account has the slots: the rows follow.
-    fn begin_row_changes(&mut self, run: &mut FactsRun) {
+    fn begin_row_changes(&mut self, run: &mut FactsRun) -> Result<(), String> {
         let Stage::Slots(_, looking) = mem::replace(&mut run.stage, Stage::Over) else {
-            return;
+            return Ok(());
         };
+        if let Err(reason) = self.check_claims(&run.change) {
+            return self.begin_retreat(run, reason);
+        }
+        let rows = mem::take(&mut run.change.rows);
+        let replaced = self.replaced_slots(&rows, looking.facts.as_ref());
+        run.replaced = replaced.map_err(unreadable)?;
+        run.own = own_rows(&rows);
+        run.until = None;
+        let writing = Writing {
+            expected: mem::take(&mut run.change.expected),
+            ..Writing::new(rows)
+        };
+        run.stage = Stage::Rows(writing, looking);
+        Ok(())
+    }
+
+    /// The run has lost: its slots leave the accounts, and all else stays.
+    fn begin_retreat(&mut self, run: &mut FactsRun, reason: String) -> Result<(), String> {
+        let slots = self.lost_slots(run).map_err(unreadable)?;
+        run.failed = Some(reason);
+        self.tidy(run, slots);
+        Ok(())
+    }
+
+    fn tidy(&mut self, run: &mut FactsRun, slots: BTreeSet<MailId>) {
+        let accounts = self.numbers(&run.change.accounts);
+        let tag = self.seals.volume.tag();
+        let facts = (run.mail, run.generation);
+        run.until = Some(self.now.steady + PATIENCE);
+        run.stage = Stage::Tidy(Tidying::new(accounts, tag, slots, facts));
+    }
+
+    /// The chain has decided about the rows: new keys count if it lists their slots. A new epoch begins with a further commit, and a repeated row makes the commit.
+    fn end_rows(&mut self, run: &mut FactsRun) -> Result<(), String> {
+        let Stage::Rows(_, looking) = mem::replace(&mut run.stage, Stage::Over) else {
+            return Ok(());
+        };
+        if !self.has_won(run).map_err(unreadable)? {
+            return self.begin_retreat(run, overtaken());
+        }
         if let Some((epoch, keys)) = run.change.keys.take() {
             run.rotates = true;
             self.seals.keys = keys;
             self.await_epoch(epoch);
         }
-        let rows = mem::take(&mut run.change.rows);
-        let writing = Writing {
-            expected: mem::take(&mut run.change.expected),
-            ..Writing::new(rows)
-        };
-        run.until = None;
-        run.stage = Stage::Rows(writing, looking);
-    }
-
-    /// The chain has the rows. A new epoch begins with a further commit, and a repeated row makes the commit.
-    fn end_rows(&mut self, run: &mut FactsRun) -> Result<(), String> {
-        let Stage::Rows(_, looking) = mem::replace(&mut run.stage, Stage::Over) else {
-            return Ok(());
-        };
         self.tend_epoch();
         let slot = self.slots().map_err(unreadable)?.into_iter().next();
         let again = slot
@@ -393,6 +424,7 @@ impl<S: Storage> Volume<S> {
             .facts_mail(looking.facts, (&run.change.name, generation), rows)
             .map_err(|error| error.to_string())?;
         run.mail = sealed.mail_id();
+        run.generation = generation;
         let mut mails = Mails::default();
         for account in self.numbers(&run.change.accounts) {
             let wrapped = self.wrapped(account, &sealed.head, Some(generation), &sealed.body);
@@ -448,15 +480,10 @@ impl<S: Storage> Volume<S> {
         let failed = mails.failed();
         let failed = failed.map(|(account, reason)| (account, reason.to_owned()));
         run.report.behind.extend(failed);
-        let accounts = self.numbers(&run.change.accounts);
-        let tag = self.seals.volume.tag();
-        let slots = self.listed_slots().map_err(unreadable)?;
-        run.until = Some(self.now.steady + PATIENCE);
-        run.stage = Stage::Tidy(Tidying::new(accounts, tag, slots, run.mail));
+        let listed = self.listed_slots().map_err(unreadable)?;
+        let mut slots = mem::take(&mut run.replaced);
+        slots.retain(|slot| !listed.contains(slot));
+        self.tidy(run, slots);
         Ok(())
     }
-}
-
-fn unreadable(errno: Errno) -> String {
-    format!("rows of the volume: {errno}")
 }

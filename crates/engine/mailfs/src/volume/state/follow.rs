@@ -50,8 +50,9 @@ pub(crate) struct Follow {
     pub(crate) registration: [u8; 16],
     /// Whether a commit is on its way that merges commits of other mounts.
     pub(crate) is_adopting: bool,
-    /// Whether another mount has changed the key slots.
-    pub(crate) has_new_slots: bool,
+    /// The newest epoch when another mount changed the key slots: a later one may begin, whose key this mount lacks. Absent
+    /// without such a change, and from the first commit of a later epoch on.
+    pub(crate) slots_since: Option<u16>,
     /// When open commits are looked at again.
     pub(crate) adopt_at: Option<Timestamp>,
 }

@@ -10,10 +10,10 @@ use crate::volume::{CheckTerms, FactsChange, FactsReport, Leaving, Membership, U
 
 const ROOT: Inode = Inode::ROOT;
 /// Secrets, and a last one that nothing was made with.
-const OLD: &[u8] = &[1; 32];
-const NEW: &[u8] = &[2; 32];
+pub(super) const OLD: &[u8] = &[1; 32];
+pub(super) const NEW: &[u8] = &[2; 32];
 
-fn slot(number: u8, secret: &[u8], keys: &[(u16, VolumeKey)]) -> Slot {
+pub(super) fn slot(number: u8, secret: &[u8], keys: &[(u16, VolumeKey)]) -> Slot {
     let new = NewSlot {
         volume: VolumeId([3; 16]),
         pack: PackNumber(1),
@@ -29,7 +29,7 @@ fn slot(number: u8, secret: &[u8], keys: &[(u16, VolumeKey)]) -> Slot {
     Slot::make(&new, &content, SlotSecret::KeyFile(secret)).unwrap()
 }
 
-fn put(number: u8, slot: &Slot) -> (Vec<u8>, Option<Vec<u8>>) {
+pub(super) fn put(number: u8, slot: &Slot) -> (Vec<u8>, Option<Vec<u8>>) {
     let row = SlotRow {
         mail: slot.head.mail,
         method: 2,
@@ -38,11 +38,11 @@ fn put(number: u8, slot: &Slot) -> (Vec<u8>, Option<Vec<u8>>) {
     (Key::Slot(number).encode(), Some(row.encode()))
 }
 
-fn first_keys() -> Vec<(u16, VolumeKey)> {
+pub(super) fn first_keys() -> Vec<(u16, VolumeKey)> {
     vec![(1, VolumeKey([7; 32]))]
 }
 
-fn both_keys() -> Vec<(u16, VolumeKey)> {
+pub(super) fn both_keys() -> Vec<(u16, VolumeKey)> {
     vec![(1, VolumeKey([7; 32])), (2, VolumeKey([8; 32]))]
 }
 

@@ -12,6 +12,7 @@ mod facts;
 mod fingerprints;
 mod follows;
 mod leaving;
+mod key_races;
 mod local_disk;
 mod outages;
 mod pages;
