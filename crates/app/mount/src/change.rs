@@ -1,5 +1,6 @@
 //! Changes of facts about a volume, on the engine of a mount or of a volume opened for the command.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vere_mailfs::format::slot::{Method, Slot};
-use vere_mailfs::format::{Keys, VolumeKey};
+use vere_mailfs::format::{Keys, MailId, VolumeKey};
 use vere_mailfs::rows::{AccountRow, GroupRow, Key, RowValue, SlotRow};
 use vere_mailfs::volume::{AccountTerms, FactsChange, FactsReport, GONE, Leaving, Membership};
 use vere_ports::files::Errno;
@@ -23,6 +24,7 @@ use crate::hex::Hex;
 use crate::host::{Event, with};
 use crate::open;
 use crate::secrets;
+use crate::sections::with_section;
 use crate::volume::{self, Live};
 
 /// Time between looks at a change.
@@ -40,6 +42,8 @@ const LATE_LOOK: Duration = Duration::from_secs(1);
 /// A change of key slots.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct SlotsOrder {
+    /// All slots as listed when the order was made: numbers and mails. For another list the order does not count.
+    pub(crate) expected: Vec<(u8, Hex)>,
     /// New slots, or replacements of slots with equal numbers.
     pub(crate) put: Vec<SlotOrder>,
     /// Slots that end.
@@ -61,8 +65,8 @@ pub(crate) struct SlotOrder {
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct JoinOrder {
     pub(crate) number: u16,
-    /// The description with the account.
-    pub(crate) text: String,
+    /// The section of the account in the description.
+    pub(crate) section: String,
     /// The longest mail of the account, where told.
     pub(crate) append_limit: Option<u32>,
 }
@@ -154,6 +158,12 @@ impl Keeper {
         let removed = order.removed.iter();
         let removed = removed.map(|number| (Key::Slot(*number).encode(), None));
         change.rows.extend(removed);
+        let expected = order.expected.iter().map(|(number, mail)| {
+            let mail = mail.octets()?.try_into().ok()?;
+            Some((*number, MailId(mail)))
+        });
+        let expected: Option<BTreeMap<u8, MailId>> = expected.collect();
+        change.listed = Some(expected.ok_or("expected the mails of slots; found another text")?);
         change.keys = order.keys.as_deref().map(new_keys).transpose()?;
         let report = self.run(change)?;
         if let Some(body) = own {
@@ -166,9 +176,7 @@ impl Keeper {
     /// Takes an account in: key slots and facts first, the description next, data last.
     pub(crate) fn join(&self, order: &JoinOrder) -> Result<Value, String> {
         let text = |failure: Failure| failure.to_string();
-        let shown_file = self.description.file.display().to_string();
-        let described = Described::parse(&order.text, &shown_file)
-            .map_err(|error| Failure::from(error).to_string())?;
+        let (described, _) = self.with_section(&order.section)?;
         let new = described
             .accounts
             .iter()
@@ -180,6 +188,7 @@ impl Keeper {
             return Err("expected the thread of the accounts; found none".to_owned());
         }
         let row = facts::account_row(new, order.append_limit).map_err(text)?;
+        self.check_number(new.number, &row)?;
         let group = facts::group_row(&described, new.group);
         let change = FactsChange {
             rows: vec![
@@ -194,9 +203,31 @@ impl Keeper {
             ..FactsChange::default()
         };
         let report = self.run(change)?;
-        folders::replace_private(&self.description.file, order.text.as_bytes()).map_err(text)?;
+        // The file may have changed while servers were asked.
+        let (described, file) = self.with_section(&order.section)?;
+        folders::replace_private(&self.description.file, file.as_bytes()).map_err(text)?;
         self.use_accounts(&described)?;
         Ok(shown(&report))
+    }
+
+    /// The description as the file is now, with a further section.
+    fn with_section(&self, section: &str) -> Result<(Described, String), String> {
+        let text = self.description.text();
+        let text = text.map_err(|failure| failure.to_string())?;
+        let text = with_section(&text, section);
+        let shown_file = self.description.file.display().to_string();
+        let described = Described::parse(&text, &shown_file)
+            .map_err(|error| Failure::from(error).to_string())?;
+        Ok((described, text))
+    }
+
+    /// Refuses the number of another account.
+    fn check_number(&self, number: u16, new: &AccountRow) -> Result<(), String> {
+        let row = with(&self.events, SILENCE_MAX, move |live: &mut Live, _| {
+            account(live, number)
+        });
+        let row = row.ok_or(ENGINE)?.map_err(unreadable)?;
+        check_place(number, row.as_ref(), new)
     }
 
     /// Lets an account go whose packs are all elsewhere too: nothing new reaches the account first, then the rows forget the account.
@@ -358,6 +389,21 @@ fn group_of(live: &Live, number: u16) -> Result<Option<GroupRow>, Errno> {
         .transpose()
 }
 
+/// A number is given once: to a place, for the life of the volume.
+fn check_place(number: u16, row: Option<&AccountRow>, new: &AccountRow) -> Result<(), String> {
+    let Some(row) = row else {
+        return Ok(());
+    };
+    let is_same = (&row.user, &row.host, row.port) == (&new.user, &new.host, new.port);
+    if is_same && row.state != GONE {
+        return Ok(());
+    }
+    Err(format!(
+        "account {number}: expected a number that no account has had; found the one of {} at {}: another command has added an account; run again",
+        row.user, row.host
+    ))
+}
+
 fn unreadable(errno: Errno) -> String {
     format!("rows of the volume: {errno}")
 }
@@ -412,4 +458,32 @@ fn shown(report: &FactsReport) -> Value {
         .map(|(account, reason)| json!({ "account": account, "reason": reason }))
         .collect();
     json!({ "removed": report.removed, "behind": behind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GONE, check_place};
+    use vere_mailfs::rows::AccountRow;
+
+    #[test]
+    fn a_number_is_given_to_one_place() {
+        let row = |user: &str, state| AccountRow {
+            security: 0,
+            encoding: 1,
+            state,
+            port: 993,
+            mail_octets_max: 1 << 20,
+            host: "mail.example.org".to_owned(),
+            user: user.to_owned(),
+            groups: vec![1],
+        };
+        let new = row("ann", 0);
+        assert_eq!(check_place(2, None, &new), Ok(()));
+        // An earlier attempt goes on.
+        assert_eq!(check_place(2, Some(&new), &new), Ok(()));
+        for other in [row("bob", 0), row("ann", GONE)] {
+            let refused = check_place(2, Some(&other), &new).unwrap_err();
+            assert!(refused.ends_with("run again"), "{refused}");
+        }
+    }
 }

@@ -19,6 +19,7 @@ use crate::host::Clock;
 use crate::open::{read_slot, tag};
 use crate::passwd::behind;
 use crate::probe::{self, Found, Of};
+use crate::sections::with_section;
 use crate::session::{self, Session};
 use crate::volume;
 
@@ -81,7 +82,7 @@ fn add(
     let base64 = found.encoding == Encoding::Base64;
     let order = JoinOrder {
         number,
-        text: with_section(&text, &section(args, number, base64)?),
+        section: section(args, number, base64)?,
         append_limit: found.append_limit,
     };
     let done = session.ask(&Request::Join(order))?;
@@ -158,12 +159,6 @@ fn section(args: &AddArgs, number: u16, base64: bool) -> Result<String, Failure>
     Ok(text)
 }
 
-/// The text with a further section at the end; the user's own lines stay.
-fn with_section(text: &str, section: &str) -> String {
-    let text = text.trim_end_matches('\n');
-    format!("{text}\n\n{section}")
-}
-
 /// Tries the account, with a line for people.
 fn try_account(
     description: &Description,
@@ -207,24 +202,5 @@ fn fill(session: &Session) -> Result<(), Failure> {
             return Ok(());
         }
         thread::sleep(LOOK);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_section;
-    use vere_settings::Volume;
-
-    #[test]
-    fn a_section_leaves_the_rest_as_it_was() {
-        let text = "# My volume\nversion = 1\nmode = \"strong\"   # sure is sure\n\n\
-            [[account]]   # the old one\nnumber = 1\nurl = \"imaps://a@one.example/\"\npassword_file = \"p\"\n\n\n";
-        let section = "[[account]]\nnumber = 2\nurl = \"imaps://a@two.example/\"\npassword_file = \"p\"\ngroup = 1\n";
-        let new = with_section(text, section);
-        assert!(new.starts_with(text.trim_end()), "{new}");
-        let volume = Volume::parse(&new, "home.toml").unwrap();
-        assert!(volume.strong);
-        assert_eq!(volume.accounts.len(), 2);
-        assert_eq!(volume.accounts[1].group, 1);
     }
 }

@@ -34,6 +34,7 @@ mod rebuild;
 mod rollback;
 mod runs;
 mod secrets;
+mod sections;
 mod serve;
 mod session;
 mod slots;
@@ -43,6 +44,8 @@ mod volume;
 
 use std::process::ExitCode;
 
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
 use vere_process::failure::Failure;
 
 pub use args::{
@@ -55,6 +58,7 @@ pub use args::{
 /// # Errors
 /// The reason why the command failed, with the remedy if known.
 pub fn run(command: &FsCommand) -> Result<(String, ExitCode), Failure> {
+    keep_from_dumps();
     let text = match command {
         FsCommand::Check(args) => return upkeep::check(args),
         FsCommand::Rebuild(args) => return rebuild::run(args),
@@ -77,4 +81,29 @@ pub fn run(command: &FsCommand) -> Result<(String, ExitCode), Failure> {
         FsCommand::Passwd(args) => passwd::run(args),
     };
     text.map(|text| (text, ExitCode::SUCCESS))
+}
+
+/// A dump of a process would have keys and passphrases; a debugger of the same user too.
+fn keep_from_dumps() {
+    // Without the right the system's own limits count.
+    let _kept = prctl::set_dumpable(false);
+    let _kept = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FsCommand, VolumeArgs, run};
+    use nix::sys::prctl;
+    use nix::sys::resource::{Resource, getrlimit};
+
+    #[test]
+    fn no_command_leaves_a_dump() {
+        let args = VolumeArgs {
+            name: "/nonexistent/home.toml".to_owned(),
+            json: false,
+        };
+        run(&FsCommand::Status(args)).unwrap_err();
+        assert!(!prctl::get_dumpable().unwrap());
+        assert_eq!(getrlimit(Resource::RLIMIT_CORE).unwrap(), (0, 0));
+    }
 }

@@ -1,7 +1,7 @@
 //! The opening of a volume by its key slot.
 //!
 //! The slot beside the description may be out of date: a second machine has changed the passphrase or the keys, or a change was
-//! broken off. Then the accounts have the valid slot. A slot without a row in the volume is revoked, and opens nothing.
+//! broken off. Then the accounts have the valid slot. An account that fails is no reason to look there. A slot without a row in the volume is revoked, and opens nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,7 +20,7 @@ use crate::lines::{self, Level};
 use crate::news::News;
 use crate::secrets::{self, Opener};
 use crate::slots;
-use crate::volume::{self, How, Live};
+use crate::volume::{self, How, Live, Refusal};
 
 /// A volume that is open and has no thread yet.
 pub(crate) struct Opened {
@@ -58,11 +58,12 @@ pub(crate) fn open(
     folders::make_private(&journal)?;
     let lock = Lock::take(&state)?;
     let file = description.slot();
-    let by_local = keys_of(&local, opener, &file)
+    let by_local = opened(&local, opener, &file)
         .and_then(|keys| by_slot(described, (&local, &keys), &journal, &file, how, news));
     let running = match by_local {
         Ok(running) => running,
-        Err(failure) => {
+        Err(Refusal::Other(failure)) => return Err(failure),
+        Err(Refusal::Key(failure)) => {
             let found = by_other_slots(described, &local, opener, &journal, &file, how, news);
             let (slot, running) = found.ok_or(failure)?;
             folders::replace_private(&file, &slot.encode())?;
@@ -98,14 +99,18 @@ pub(crate) fn open(
 
 /// Opens a slot.
 pub(crate) fn keys_of(slot: &Slot, opener: &Opener, file: &Path) -> Result<SlotKeys, Failure> {
+    opened(slot, opener, file).map_err(Refusal::into_failure)
+}
+
+fn opened(slot: &Slot, opener: &Opener, file: &Path) -> Result<SlotKeys, Refusal> {
     slot.open(opener.as_slot()).map_err(|error| {
         let shown = file.display();
-        Failure::new(match error {
-            FormatError::Seal { .. } => format!(
+        match error {
+            FormatError::Seal { .. } => Refusal::Key(Failure::new(format!(
                 "{shown}: expected the passphrase or key file of this key slot; found another one"
-            ),
-            other => format!("{shown}: {other}"),
-        })
+            ))),
+            other => Refusal::Other(Failure::new(format!("{shown}: {other}"))),
+        }
     })
 }
 
@@ -117,7 +122,7 @@ fn by_slot(
     file: &Path,
     how: &How,
     news: &mut dyn FnMut(News),
-) -> Result<Running, Failure> {
+) -> Result<Running, Refusal> {
     let none = || Failure::new("expected a key in the slot; found none");
     let (epoch, _) = keys.keys.last().ok_or_else(none)?;
     let all = Keys::of_epochs(&keys.keys).ok_or_else(none)?;
@@ -137,10 +142,10 @@ fn by_slot(
         .map_err(|errno| Failure::new(format!("rows of the volume: {errno}")))?;
     // A volume that lists no slots trusts each.
     if !listed.is_empty() && listed.values().all(|row| row.mail != slot.head.mail) {
-        return Err(Failure::new(format!(
+        return Err(Refusal::Key(Failure::new(format!(
             "{}: expected a key slot that the volume lists; found a revoked one: the passphrase or the keys have changed. Use the present passphrase or key file",
             file.display()
-        )));
+        ))));
     }
     Ok(Running {
         live,
@@ -163,10 +168,9 @@ fn by_other_slots(
 ) -> Option<(Slot, Running)> {
     let (events, happened) = channel();
     let asks = start_accounts(described, &tag(local), &events).ok()?;
-    let found = slots::of_accounts(described, local, &asks, &happened);
+    let found = slots::of_accounts(described, (local, opener), &asks, &happened);
     drop(asks);
-    found.into_iter().find_map(|slot| {
-        let keys = slot.open(opener.as_slot()).ok()?;
+    found.into_iter().find_map(|(slot, keys)| {
         let running = by_slot(described, (&slot, &keys), journal, file, how, news).ok()?;
         Some((slot, running))
     })

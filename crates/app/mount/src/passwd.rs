@@ -64,6 +64,8 @@ struct Slots {
     local: Slot,
     own: u8,
     rows: BTreeMap<u8, (String, String)>,
+    /// Numbers and mails, as the volume lists them.
+    listed: Vec<(u8, Hex)>,
 }
 
 impl Slots {
@@ -72,6 +74,7 @@ impl Slots {
         let local = read_slot(description)?;
         let mut rows = BTreeMap::new();
         let mut own = None;
+        let mut listed = Vec::new();
         for row in facts["slots"].as_array().into_iter().flatten() {
             let word = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
             let Some(number) = row["slot"]
@@ -84,6 +87,7 @@ impl Slots {
                 own = Some(number);
             }
             rows.insert(number, (word("label"), word("method")));
+            listed.push((number, serde_json::from_value(row["mail"].clone())?));
         }
         if rows.is_empty() {
             let method = match local.method {
@@ -99,7 +103,12 @@ impl Slots {
                 description.slot().display()
             ))
         })?;
-        Ok(Self { local, own, rows })
+        Ok(Self {
+            local,
+            own,
+            rows,
+            listed,
+        })
     }
 
     fn listed(&self, json: bool) -> String {
@@ -134,6 +143,7 @@ impl Slots {
         content: SlotKeys,
     ) -> Result<Option<SlotsOrder>, Failure> {
         let mut order = SlotsOrder {
+            expected: self.listed.clone(),
             put: Vec::new(),
             removed: Vec::new(),
             own: None,
@@ -247,6 +257,7 @@ impl Slots {
         }
         let keys = keys.iter().map(|(epoch, key)| (*epoch, Hex::of(&key.0)));
         Ok(Some(SlotsOrder {
+            expected: self.listed.clone(),
             put,
             removed: dropped,
             own: Some(self.own),
@@ -354,7 +365,7 @@ pub(crate) fn behind(done: &Value) -> String {
         // Writing into a text does not fail.
         let _written = writeln!(
             text,
-            "account {}: {}; the account keeps replaced mails, which the next change removes",
+            "account {}: {}; the account may keep replaced mails in its mailbox head",
             behind["account"],
             behind["reason"].as_str().unwrap_or_default()
         );

@@ -313,7 +313,7 @@ pub(crate) fn open(
     ask: &dyn Fn(Ask),
     answers: &Receiver<Event<Live>>,
     news: &mut dyn FnMut(News),
-) -> Result<Live, Failure> {
+) -> Result<Live, Refusal> {
     let mut begin = || {
         let mut opening = Opening::new(terms.clone(), of.clone(), storage(journal)?, random()?);
         if let Some(commit) = how.expect {
@@ -341,7 +341,44 @@ pub(crate) fn open(
         let of_root = (lost.owner, moment(clock.now()));
         opened = of.create_behind(first, terms, storage(journal)?, random()?, of_root);
     }
-    opened.map(Live::new).map_err(rollback::explained)
+    opened.map(Live::new).map_err(Refusal::of)
+}
+
+/// Why a slot does not open a volume.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The secret or the keys are others: another slot may open the volume.
+    Key(Failure),
+    /// Anything else, which no slot changes.
+    Other(Failure),
+}
+
+impl Refusal {
+    /// Keys of an earlier epoch open none of the newest commits: the log looks older, or empty.
+    fn of(error: OpenError) -> Self {
+        let may_be_keys = matches!(
+            error,
+            OpenError::NoVolume(_) | OpenError::RolledBack { .. } | OpenError::Overtaken
+        );
+        let failure = rollback::explained(error);
+        if may_be_keys {
+            Self::Key(failure)
+        } else {
+            Self::Other(failure)
+        }
+    }
+
+    pub(crate) fn into_failure(self) -> Failure {
+        match self {
+            Self::Key(failure) | Self::Other(failure) => failure,
+        }
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self::Other(failure)
+    }
 }
 
 /// Has an opening read all that it needs.
@@ -371,5 +408,27 @@ fn read(
         }
         let (read, all) = opening.progress();
         news(News::Progress(read, all));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Refusal;
+    use vere_mailfs::volume::OpenError;
+    use vere_ports::mail_accounts::Fault;
+
+    #[test]
+    fn other_slots_are_no_remedy_for_an_outage() {
+        let outage = Fault::Unreachable("cut".to_owned());
+        assert!(matches!(
+            Refusal::of(OpenError::Account(1, outage)),
+            Refusal::Other(_)
+        ));
+        for error in [
+            OpenError::NoVolume(1),
+            OpenError::RolledBack { generation: 2 },
+        ] {
+            assert!(matches!(Refusal::of(error), Refusal::Key(_)));
+        }
     }
 }

@@ -8,7 +8,7 @@ use vere_ports::mail_accounts::{
 
 use super::facts::{Authentic, Recovered, RecoveryError, knows_slot, read};
 use super::slots::{FoundSlot, Slots, Work};
-use crate::format::slot::{Slot, SlotSecret};
+use crate::format::slot::{Slot, SlotKeys, SlotSecret};
 use crate::format::{Encoding, FormatError, Head, Kind, MAIL_OCTETS_MAX, Subject, mail};
 use crate::volume::{Notice, OpenStep};
 
@@ -16,6 +16,8 @@ use crate::volume::{Notice, OpenStep};
 const HEAD_MAILBOX: &str = "head";
 /// Mails of a kind that are read from an account; a person who floods an account makes a recovery no longer than that.
 const READS_MAX: usize = 256;
+/// Opened slots that a mount tries: each takes a look at the log.
+const CANDIDATES_MAX: usize = 8;
 /// Octets of the longest slot as an account keeps the mail: 1,024 keys in base64.
 const SLOT_SIZE_MAX: u32 = 64 << 10;
 /// Octets of the longest mail with facts: base64 has 4 octets for 3, and line ends.
@@ -257,6 +259,14 @@ impl Recovery {
             self.next_facts(account);
         }
         Ok(())
+    }
+
+    /// The slots that the secret opens, those of the newest keys first; for a mount, which takes less work than [`Self::unlock`].
+    pub fn candidates(&mut self, secret: SlotSecret<'_>) -> Vec<(Slot, SlotKeys)> {
+        self.slots.open(secret, Work::MOUNT);
+        let mut opened = self.slots.opened();
+        opened.truncate(CANDIDATES_MAX);
+        opened
     }
 
     fn next_facts(&mut self, account: AccountId) {

@@ -7,7 +7,8 @@ use vere_ports::mail_accounts::AccountId;
 use crate::format::slot::{Cost, Method, Slot, SlotKeys, SlotSecret};
 use crate::format::{Keys, MailId, VolumeId};
 
-/// Work of argon2id, in KiB times passes. A person who floods an account with slots makes a recovery no longer than that.
+/// Work of argon2id, in KiB times passes. A person who floods an account with slots makes a recovery no longer than that, and each
+/// account has an equal share: a flood on one account leaves the slots of the others their turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
     /// For all slots together.
@@ -21,6 +22,11 @@ impl Work {
     pub(super) const DEFAULT: Self = Self {
         all: 256 * work(Cost::DEFAULT),
         further: 16 * work(Cost::DEFAULT),
+    };
+    /// 64 and 8 slots of the default cost, about 15 s and 2 s: a mount waits.
+    pub(super) const MOUNT: Self = Self {
+        all: 64 * work(Cost::DEFAULT),
+        further: 8 * work(Cost::DEFAULT),
     };
 }
 
@@ -109,15 +115,19 @@ impl Slots {
             .map(|(mail, found)| (found.work(), found.accounts.len(), *mail))
             .collect();
         order.sort_by_key(|(work, accounts, _)| (*work, std::cmp::Reverse(*accounts)));
+        let mut shares = self.shares(most);
         let (mut left, mut tried) = (most.all, 0_usize);
         for (work, _, mail) in order {
             let Some(rest) = left.checked_sub(work) else {
                 break;
             };
-            left = rest;
             let Some(found) = self.found.get_mut(&mail) else {
                 continue;
             };
+            if !pay(&mut shares, &found.accounts, work) {
+                continue;
+            }
+            left = rest;
             tried = tried.saturating_add(1);
             found.is_tried = true;
             if let Ok(keys) = found.slot.open(secret) {
@@ -134,6 +144,27 @@ impl Slots {
             }
         }
         tried
+    }
+
+    /// The part of the work that each account may cause.
+    fn shares(&self, most: Work) -> BTreeMap<AccountId, u64> {
+        let accounts = self.found.values().flat_map(|found| &found.accounts);
+        let accounts: BTreeSet<AccountId> = accounts.copied().collect();
+        let number = u64::try_from(accounts.len()).unwrap_or(u64::MAX).max(1);
+        let share = most.all.checked_div(number).unwrap_or(most.all);
+        accounts
+            .into_iter()
+            .map(|account| (account, share))
+            .collect()
+    }
+
+    /// Opened slots, those of the newest epoch first.
+    pub(super) fn opened(&self) -> Vec<(Slot, SlotKeys)> {
+        let opened = self.found.values();
+        let opened = opened.filter_map(|found| Some((found.slot.clone(), found.keys.clone()?)));
+        let mut opened: Vec<(Slot, SlotKeys)> = opened.collect();
+        opened.sort_by_key(|(slot, _)| std::cmp::Reverse(slot.head.epoch));
+        opened
     }
 
     /// The opened slot of the newest epoch that `is_valid` by number and mail.
@@ -161,4 +192,21 @@ impl Slots {
         };
         self.found.iter().map(report).collect()
     }
+}
+
+/// Takes the work for a slot from the account with the most left. Returns whether an account has that much.
+fn pay(shares: &mut BTreeMap<AccountId, u64>, accounts: &BTreeSet<AccountId>, work: u64) -> bool {
+    if accounts.is_empty() {
+        return true;
+    }
+    let most = shares.iter_mut();
+    let most = most.filter(|(account, _)| accounts.contains(account));
+    let Some((_, share)) = most.max_by_key(|(_, share)| **share) else {
+        return false;
+    };
+    let Some(rest) = share.checked_sub(work) else {
+        return false;
+    };
+    *share = rest;
+    true
 }

@@ -294,3 +294,47 @@ fn an_account_that_fails_is_named() {
     let refused = recovery.unlock(SlotSecret::Passphrase(b"x"));
     assert_eq!(refused, Err(RecoveryError::NoSlot));
 }
+
+/// One account has a flood of slots that are no dearer than the valid one; another account has the valid one.
+#[test]
+fn a_flood_on_one_account_leaves_the_slots_of_another_their_turn() {
+    let valid = slot(1, &[1], "phrase");
+    let mut slots = Slots::default();
+    for number in 0..40 {
+        let strange = costly(number, CHEAP);
+        let mut found = FoundSlot::new(strange);
+        found.accounts.insert(AccountId(1));
+        slots.found.insert(found.slot.head.mail, found);
+    }
+    let mut found = FoundSlot::new(valid.clone());
+    found.accounts.insert(AccountId(2));
+    slots.found.insert(valid.head.mail, found);
+    // Slots of equal work are tried by their ids: the flood comes first, as far as ids say.
+    let most = Work {
+        all: 8 * 10,
+        further: 8,
+    };
+    let tried = slots.open(SlotSecret::Passphrase(b"phrase"), most);
+    assert!(tried <= 7, "{tried}");
+    let opened = slots.opened();
+    assert_eq!(opened.first().map(|(slot, _)| slot), Some(&valid));
+}
+
+#[test]
+fn a_mount_gets_the_slots_that_open_newest_keys_first() {
+    let mut all = accounts(2);
+    let (old, new) = (slot(1, &[1], "phrase"), slot(2, &[1, 2], "phrase"));
+    put_slot(all.get_mut(&1).unwrap(), &old);
+    put_slot(all.get_mut(&2).unwrap(), &new);
+    put_slot(all.get_mut(&2).unwrap(), &slot(3, &[1, 2], "another"));
+    let mut recovery = Recovery::new([AccountId(1), AccountId(2)], TAG);
+    while let Some(step) = recovery.poll() {
+        if let OpenStep::Ask(id, account, _, request) = step {
+            let account = all.get_mut(&account.0).unwrap();
+            recovery.answered(id, account.carry_out(&request));
+        }
+    }
+    let found = recovery.candidates(SlotSecret::Passphrase(b"phrase"));
+    let slots: Vec<&Slot> = found.iter().map(|(slot, _)| slot).collect();
+    assert_eq!(slots, [&new, &old]);
+}

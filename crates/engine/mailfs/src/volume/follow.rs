@@ -18,7 +18,7 @@ use super::state::pages::Rows;
 use super::state::{Asked, Volume};
 use super::step::{Notice, Step};
 use crate::format::commit::RowChange;
-use crate::format::{Head, Kind, mail};
+use crate::format::{Head, Kind, MailId, mail};
 use crate::rows::{Key, PackRow, RowValue, slots_prefix};
 use crate::tree::Change;
 
