@@ -22,7 +22,7 @@ pub(crate) struct Lines {
     pub(crate) unit: &'static str,
     /// Positions of points, in any measure, and the label below each.
     pub(crate) points: Vec<(f64, String)>,
-    /// The systems, each with its points: position and value.
+    /// The systems, each with a points: position and value.
     pub(crate) lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

@@ -82,7 +82,7 @@ struct Relay {
     listener: TcpListener,
     target: SocketAddr,
     delay: Duration,
-    /// Connections by their numbers; none is used again, so that no late event meets another connection.
+    /// Connections by number; none is used again, so that no late event meets another connection.
     pairs: Vec<Option<Pair>>,
     /// When something reaches the end of its way, in order, and the pair.
     due: VecDeque<(Instant, usize)>,
@@ -185,7 +185,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Reads what has come and delivers what is due. True: something is on its way now, and arrives at `then`.
+    /// Reads what has come and delivers what is due. True: something is on the way now, and arrives at `then`.
     fn move_on(&mut self, now: Instant, then: Instant) -> io::Result<bool> {
         let [Some(client), Some(system)] = &mut self.ends else {
             return Ok(false);

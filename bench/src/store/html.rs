@@ -42,7 +42,7 @@ const BARS: [(&str, &str, &[&str]); 5] = [
     ),
 ];
 
-/// Numbers of recipients, each with its task.
+/// Numbers of recipients, each with a task.
 type ByRecipients = [(u32, &'static str); 4];
 
 /// MFS Figures 10 and 11.

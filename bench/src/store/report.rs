@@ -40,7 +40,7 @@ impl Figure {
     }
 }
 
-/// The messages found by a system, by their numbers.
+/// The messages found by a system, by number.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) system: &'static str,

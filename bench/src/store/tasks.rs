@@ -207,7 +207,7 @@ pub(crate) fn clients(
     }])
 }
 
-/// The messages found, by their numbers in the mail; `numbers` has the number of each message of the mailbox.
+/// The messages found, by number in the mail; `numbers` has the number of each message of the mailbox.
 pub(crate) fn answer(
     system: &'static str,
     numbers: &[u32],

@@ -12,7 +12,7 @@ use crate::process::guard;
 /// How long the filter may take to be asked again: the filter is left alone for 10 s, and a message has to come.
 pub(super) const BACK_MAX: Duration = Duration::from_secs(12);
 
-/// How long mail may be on its way, and how long the filter is waited for.
+/// How long mail may be on the way, and how long the filter is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(250);
 

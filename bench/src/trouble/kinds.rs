@@ -136,7 +136,7 @@ impl Kind {
         matches!(self, Self::DnsSilent | Self::DnsFlood)
     }
 
-    /// The scripts of the clients, each with its share: client n gets the first script whose period divides n. A flood has no
+    /// The scripts of the clients, each with a share: client n gets the first script whose period divides n. A flood has no
     /// connections, and so no scripts.
     pub(super) fn scripts(self, system: &System) -> Option<Scripts> {
         if let Some(kind) = self.judged() {
@@ -160,7 +160,7 @@ impl Kind {
     }
 }
 
-/// The scripts of a crowd, each with its period.
+/// The scripts of a crowd, each with a period.
 #[derive(Debug)]
 pub(crate) struct Scripts(Vec<(usize, Arc<Script>)>);
 

@@ -113,7 +113,7 @@ fn scatter(domain: &str) -> u32 {
     domain.bytes().fold(0x811c_9dc5, step) >> 8
 }
 
-/// The address of a client by its name, or the entry of a listed client.
+/// The address of a client by name, or the entry of a listed client.
 fn address(name: &str) -> Option<Ipv4Addr> {
     if let Some(labels) = name.strip_suffix(".clients.test") {
         return number(labels.strip_prefix('c')?).map(client);

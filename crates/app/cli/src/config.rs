@@ -44,7 +44,7 @@ pub(crate) enum ConfigCommand {
         /// Print a drop-in for systemd that sets `MemoryMax` of the service.
         #[arg(long, conflicts_with = "json")]
         systemd: bool,
-        /// Print JSON: an object with `bytes`, `limit_bytes` and `roles`, each with its `parts`.
+        /// Print JSON: an object with `bytes`, `limit_bytes` and `roles`, each with a `parts`.
         #[arg(long)]
         json: bool,
     },

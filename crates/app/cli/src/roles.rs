@@ -11,7 +11,7 @@ use vere_settings::Settings;
 /// The functions of the roles, which only the program links.
 #[derive(Debug)]
 pub struct Roles {
-    /// The function of each role, by its name.
+    /// The function of each role, by name.
     pub run: &'static [(&'static str, Run)],
     /// Runs the spool node of a name on its own, until a signal stops the node.
     pub node: fn(&Settings, &str) -> Result<(), Failure>,

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, channel, unb
 use vere_accounts::{AccountSettings, Accounts, States};
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 
-/// A request on its way to the thread. The engine bounds the number under way.
+/// A request on the way to the thread. The engine bounds the number under way.
 pub(crate) struct Ask(
     pub(crate) RequestId,
     pub(crate) AccountId,

@@ -19,7 +19,7 @@ pub enum FsCommand {
     ///
     /// The command returns as soon as the mount can be used; the process of the mount stays in the background.
     Mount(MountArgs),
-    /// Unmount a volume, by its name or its folder.
+    /// Unmount a volume, by name or its folder.
     Umount(UmountArgs),
     /// Print the state of a mounted volume.
     ///

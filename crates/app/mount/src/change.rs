@@ -31,7 +31,7 @@ use crate::volume::{self, Live};
 const LOOK: Duration = Duration::from_millis(50);
 /// The longest silence of an engine: the rows of a large volume hold an engine for minutes.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
-/// The longest time for packs on their way to arrive.
+/// The longest time for packs on the way to arrive.
 const SYNC_MAX: Duration = Duration::from_secs(600);
 const ENGINE: &str = "expected an answer of the engine within 10 minutes; found none";
 /// Time for packs of other machines to arrive where they belong.
@@ -257,7 +257,7 @@ impl Keeper {
     }
 
     fn let_go(&self, after: &Described, number: u16) -> Result<FactsReport, String> {
-        // Packs on their way to the account are part of the sum.
+        // Packs on the way to the account are part of the sum.
         self.sync()?;
         let facts = with(&self.events, SILENCE_MAX, move |live: &mut Live, _| {
             let row = account(live, number)?;

@@ -96,7 +96,7 @@ impl Live {
         self.volume.use_accounts(moment(now), members);
     }
 
-    /// What an account has; absent while rows are on their way.
+    /// What an account has; absent while rows are on the way.
     pub(crate) fn leaving(&mut self, now: Now, account: u16) -> Result<Option<Leaving>, Errno> {
         self.volume.leaving(moment(now), account)
     }

@@ -332,7 +332,7 @@ fn bridge(options: &Options) -> Result<(), Failed> {
     let mut to = from.try_clone().map_err(failed)?;
     std::thread::spawn(move || {
         let _ = io::copy(&mut io::stdin(), &mut to);
-        // What is on its way back still comes.
+        // What is on the way back still comes.
         let _ = to.shutdown(std::net::Shutdown::Write);
     });
     let mut out = io::stdout();

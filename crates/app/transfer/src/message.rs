@@ -1,4 +1,4 @@
-//! Messages on their way: large messages are in a temporary file, so that any size takes little memory.
+//! Messages on the way: large messages are in a temporary file, so that any size takes little memory.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 

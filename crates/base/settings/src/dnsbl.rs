@@ -7,7 +7,7 @@ use vere_units::{ByteSize, Span};
 
 use crate::network::Networks;
 
-/// Formats of data files, by their names in `dnsbl.zone.data`.
+/// Formats of data files, by name in `dnsbl.zone.data`.
 pub const DATA_FORMATS: &[&str] = &[
     "ip4set", "ip4trie", "ip4tset", "ip6trie", "ip6tset", "dnset", "generic", "combined", "cidr",
 ];

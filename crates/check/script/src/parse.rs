@@ -31,7 +31,7 @@ pub enum Requirement {
         /// Whether the extension must be present or absent.
         has: bool,
     },
-    /// `@limit NAME VALUE`: a bound of the server, by its name in `Limits`.
+    /// `@limit NAME VALUE`: a bound of the server, by name in `Limits`.
     Limit {
         /// The field.
         name: String,

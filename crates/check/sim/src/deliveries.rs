@@ -36,7 +36,7 @@ pub enum BrokenDelivery {
     TornBatch,
     /// A record ends when its body is read for an attempt.
     EagerEnd,
-    /// Lines for other systems get lost on their way to the spool.
+    /// Lines for other systems get lost on the way to the spool.
     LostLines,
     /// Every gateway believes to have the lease, also when another has the group.
     LyingLease,

@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     FullDisk,
     /// A sync fails; the operator starts the node again some time later.
     FailedSync,
-    /// A connection breaks, and octets on their way are lost.
+    /// A connection breaks, and octets on the way are lost.
     CutConnection,
     /// No octets come back from a node, and then the connection breaks.
     LostReply,

@@ -30,10 +30,10 @@ pub(crate) enum Chunk {
 /// A direction of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Pipe {
-    /// Octets on their way, with the time of arrival.
+    /// Octets on the way, with the time of arrival.
     flying: VecDeque<(Micros, Chunk)>,
     last: Micros,
-    /// Octets on their way or not read.
+    /// Octets on the way or not read.
     octets: usize,
     /// Arrived and not read.
     inbox: VecDeque<u8>,
@@ -41,7 +41,7 @@ pub(crate) struct Pipe {
     broken: bool,
     /// The stream has ended.
     pub(crate) ended: bool,
-    /// Whether an event is scheduled for the first on its way.
+    /// Whether an event is scheduled for the first on the way.
     pub(crate) scheduled: bool,
 }
 
@@ -104,7 +104,7 @@ impl Pipe {
         std::mem::take(&mut self.inbox).into()
     }
 
-    /// Loses all octets on their way.
+    /// Loses all octets on the way.
     pub(crate) fn lose(&mut self) {
         self.broken = true;
         for (_, chunk) in self.flying.drain(..) {

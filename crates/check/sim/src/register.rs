@@ -11,7 +11,7 @@ use vere_owner::{Membership, RegisterFailed, RegisterRequest, RegisterSwap};
 pub(crate) struct Pending {
     pub(crate) owner: usize,
     pub(crate) request: Asked,
-    /// The answer on its way; `None` before the answer.
+    /// The answer on the way; `None` before the answer.
     pub(crate) reply: Option<Reply>,
     /// The asker has given up.
     pub(crate) told: bool,

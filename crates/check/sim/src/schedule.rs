@@ -28,7 +28,7 @@ pub(crate) enum Event {
     Scrub { node: usize, boot: u64 },
     /// A connection is made, or not.
     Connect { conn: u64 },
-    /// The first octets on their way arrive.
+    /// The first octets on the way arrive.
     Deliver { conn: u64, up: bool },
     /// An owner's loop goes round once.
     OwnerTurn { owner: usize },

@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// The first chunk on its way arrives.
+    /// The first chunk on the way arrives.
     pub(crate) fn deliver(&mut self, conn: u64, up: bool) {
         let now = self.schedule.now();
         let Some(link) = self.network.conns.get_mut(&conn) else {

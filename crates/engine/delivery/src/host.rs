@@ -13,9 +13,9 @@ use crate::notice::Notice;
 /// The spool, as the owner of a group sees it. Changes are numbered when they are submitted and take effect in that
 /// order, whether somebody waits for them or not.
 pub trait Spool {
-    /// A commit on its way.
+    /// A commit on the way.
     type Commit: Future<Output = Result<Committed, SpoolError>> + 'static;
-    /// A change of queues on its way, which takes effect whether a caller waits or not.
+    /// A change of queues on the way, which takes effect whether a caller waits or not.
     type Change: Future<Output = Result<(), SpoolError>> + 'static;
 
     /// Whether deliveries may begin at this moment: this gateway owns the group and holds its delivery lease.

@@ -38,7 +38,7 @@ pub(crate) async fn run<H: Host>(group: Rc<Group<H>>) {
     }
 }
 
-/// Queues with messages on their way. The queues stay until this value is dropped.
+/// Queues with messages on the way. The queues stay until this value is dropped.
 #[derive(Debug)]
 pub struct Expected<'a, H: Host> {
     group: &'a Group<H>,

@@ -2,7 +2,7 @@
 //!
 //! A release moves the record to the end of its queue, without the hold and with the present time as the time of
 //! acceptance: the message has its full time for attempts, and the place of a new message. The move is one change
-//! of the spool, so that after a crash the message is either in the quarantine or on its way. The record notes the
+//! of the spool, so that after a crash the message is either in the quarantine or on the way. The record notes the
 //! release: each attempt sends the message without the mark of unwanted mail ([`Host::as_released`]).
 //!
 //! A removal tells no sender: the sender of unwanted mail is mostly forged.

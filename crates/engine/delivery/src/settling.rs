@@ -10,7 +10,7 @@ use crate::group::Group;
 use crate::host::{Happened, Host};
 
 impl<H: Host> Group<H> {
-    /// Settles an attempt: updates the schedule now and the spool behind it. Returns the number of reports on their way.
+    /// Settles an attempt: updates the schedule now and the spool behind it. Returns the number of reports on the way.
     pub fn settle(self: &Rc<Self>, queue: QueueId, job: &Job, attempt: &Attempt) -> usize {
         let now = self.queue_time();
         let settled = self

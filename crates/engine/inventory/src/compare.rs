@@ -61,7 +61,7 @@ pub struct Duplicate {
 /// What rows and listings say together.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// The packs by their numbers.
+    /// The packs by number.
     pub packs: BTreeMap<u64, Pack>,
     /// The tombstones by the numbers of their packs.
     pub tombstones: BTreeMap<u64, TombstoneRow>,
@@ -78,7 +78,7 @@ pub struct Comparison {
 pub struct Mount<'a> {
     /// The accounts.
     pub accounts: &'a Accounts,
-    /// Whether a pack, or a copy of a pack for an account, is on its way.
+    /// Whether a pack, or a copy of a pack for an account, is on the way.
     pub is_under_way: &'a dyn Fn(u64, Option<u16>) -> bool,
 }
 

@@ -57,7 +57,7 @@ impl fmt::Display for MailPlace {
 pub enum Weight {
     /// Nothing of the volume is in danger.
     Note,
-    /// Mails that cost room and nothing else; `gc` removes them.
+    /// Mails that only cost room; `gc` removes them.
     Waste,
     /// A copy or a row is wrong, or an account cannot be read.
     Damage,

@@ -55,7 +55,7 @@ impl Inspection {
         }
     }
 
-    /// A mail by its number.
+    /// A mail by number.
     #[must_use]
     pub fn get(&self, number: usize) -> Option<&Suspect> {
         self.suspects.get(number)

@@ -80,7 +80,7 @@ pub struct Shelf {
 pub struct Holding {
     /// Why the account could not be read, if so.
     pub fault: Option<String>,
-    /// The mailboxes by their numbers.
+    /// The mailboxes by number.
     pub mailboxes: BTreeMap<u16, Shelf>,
     /// Mailboxes in the volume's folder that the volume does not use.
     pub strange: Vec<String>,
@@ -89,7 +89,7 @@ pub struct Holding {
 /// All accounts as listed.
 #[derive(Debug, Default)]
 pub struct Inventory {
-    /// The accounts by their numbers.
+    /// The accounts by number.
     pub accounts: BTreeMap<u16, Holding>,
     by_mail: BTreeMap<(u16, MailId), Vec<MailCopy>>,
 }
@@ -381,7 +381,7 @@ fn ours(text: &str, tag: u32) -> Result<Subject, String> {
     }
 }
 
-/// The number of a mailbox by its name.
+/// The number of a mailbox by name.
 fn mailbox_of(name: &str) -> Option<u16> {
     let number = match name {
         "log" => LOG_MAILBOX,

@@ -19,14 +19,14 @@ pub struct Local<S: Storage> {
     hints: Option<HintTable<S::File>>,
     /// Chunks on the disk; absent without room for chunks.
     pub chunks: Option<ChunkStore<S>>,
-    /// Chunks on their way to the disk.
+    /// Chunks on the way to the disk.
     pub keeping: HashMap<Extent, Keeping<S::File>>,
     keeping_octets: usize,
     /// Octets not sent, because of an equal chunk in the volume.
     shared: u64,
 }
 
-/// A chunk on its way to the disk.
+/// A chunk on the way to the disk.
 #[derive(Debug)]
 pub struct Keeping<F> {
     /// The mail of the chunk.

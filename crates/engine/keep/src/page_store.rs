@@ -30,7 +30,7 @@ const ENTRY_MAX: u32 = 1 << 20;
 
 /// Octets of decoded pages in memory between two events; the least recently used go first.
 pub const PAGES_OCTETS: usize = 64 << 20;
-/// Octets of decoded pages in memory beyond which a walk over many rows forgets pages on its way.
+/// Octets of decoded pages in memory beyond which a walk over many rows forgets pages on the way.
 const WALK_OCTETS: usize = PAGES_OCTETS * 2;
 /// The file that tells the next mount to inspect the whole checkpoint.
 const DISTRUST: &str = "pages-distrusted";

@@ -26,7 +26,7 @@ const BLOCK_OCTETS: u32 = 2 << 20;
 /// Output backlog above which the owner requests no further block, in octets.
 const OUTPUT_MAX: usize = 4 << 20;
 
-/// A node on its way to a full replica.
+/// A node on the way to a full replica.
 #[derive(Debug)]
 pub(super) struct Rebuild {
     step: Step,

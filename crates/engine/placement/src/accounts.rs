@@ -79,7 +79,7 @@ struct Failing {
 struct Group {
     members: Vec<u16>,
     strategy: Strategy,
-    /// Octets of packs on their way.
+    /// Octets of packs on the way.
     octets: usize,
 }
 
@@ -108,7 +108,7 @@ impl Accounts {
         }
     }
 
-    /// A further account; one that is there stays as it is.
+    /// A further account; a known account stays unchanged.
     pub fn add(&mut self, terms: &AccountTerms) {
         let entry = self.accounts.entry(terms.account);
         entry.or_insert_with(|| Account::new(terms));
@@ -250,14 +250,14 @@ impl Accounts {
         )
     }
 
-    /// Octets of a pack are on their way to a group.
+    /// Octets of a pack are on the way to a group.
     pub fn group_begins(&mut self, group: u16, octets: usize) {
         if let Some(group) = self.groups.get_mut(&group) {
             group.octets = group.octets.saturating_add(octets);
         }
     }
 
-    /// The octets of a pack are not on their way any more.
+    /// The octets of a pack are not on the way any more.
     pub fn group_ends(&mut self, group: u16, octets: usize) {
         if let Some(group) = self.groups.get_mut(&group) {
             group.octets = group.octets.saturating_sub(octets);
@@ -270,7 +270,7 @@ impl Accounts {
         (self.is_resting(account), time, asked)
     }
 
-    /// A request is on its way to an account.
+    /// A request is on the way to an account.
     pub fn asks(&mut self, account: u16) {
         if let Some(account) = self.accounts.get_mut(&account) {
             account.asked = account.asked.saturating_add(1);

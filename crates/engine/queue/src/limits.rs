@@ -121,7 +121,7 @@ impl Rules {
         }
     }
 
-    /// The limits of a destination by its name, if a rule exists. The encryption that senders wish
+    /// The limits of a destination by name, if a rule exists. The encryption that senders wish
     /// for makes no difference.
     #[must_use]
     pub fn for_destination(&self, destination: &Destination) -> Option<&Limits> {

@@ -60,7 +60,7 @@ impl Observations {
             .count(row, sessions);
     }
 
-    /// Whether nothing waits for a file.
+    /// Whether no work waits for a file.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.days.is_empty()

@@ -322,7 +322,7 @@ pub struct InspectJob {
     pub body: Bytes,
 }
 
-/// A mail that is what its subject says.
+/// A mail with a true subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspected {
     /// Its frames.

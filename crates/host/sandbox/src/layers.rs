@@ -151,7 +151,7 @@ impl fmt::Display for Missing {
 pub struct Standing {
     /// The layers that hold.
     pub held: Layers,
-    /// The others, each with its reason.
+    /// The others, each with a reason.
     pub missing: Vec<(Layer, Missing)>,
 }
 

@@ -67,7 +67,7 @@ pub(crate) async fn dial_within(
     longest: Option<Duration>,
 ) -> Result<Link, DialError> {
     match dial_once(remote, longest).await {
-        // A token may have expired on its way; the next one is fresh.
+        // A token may have expired on the way; the next one is fresh.
         Err(DialError::Refused(status))
             if matches!(remote.login, Login::TokenProgram { .. })
                 && fault::patience(&status).is_none() =>

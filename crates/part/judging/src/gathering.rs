@@ -63,7 +63,7 @@ impl Gathering {
     }
 
     /// Ends the message of a client at a time, in seconds since 1970, and asks the DNS about signatures and policies, while the facts from the
-    /// session may still be on their way (SPF, lists). The host bounds the time of the questions.
+    /// session may still be on the way (SPF, lists). The host bounds the time of the questions.
     pub async fn finish<'a>(
         self,
         dns: &impl Dns,

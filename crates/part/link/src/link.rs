@@ -58,7 +58,7 @@ pub struct SpoolLink {
     shared: Rc<Shared>,
 }
 
-/// A commit on its way. It was numbered when [`SpoolLink::commit`] was called; awaiting it only waits.
+/// A commit on the way. It was numbered when [`SpoolLink::commit`] was called; awaiting it only waits.
 ///
 /// Dropping it before it is ready: a commit of new records only is taken back when it turns out to
 /// have arrived, any other stands.

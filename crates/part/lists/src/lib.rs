@@ -147,7 +147,7 @@ impl Lists {
         self.text(list.zone, client.to_canonical(), by).await
     }
 
-    /// Returns the counts of a list by its number among the zones of the settings.
+    /// Returns the counts of a list by number among the zones of the settings.
     #[must_use]
     pub fn figures(&self, number: u8) -> Option<ListFigures> {
         let zone = *self.terms().zones.get(usize::from(number))?;

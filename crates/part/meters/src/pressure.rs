@@ -51,7 +51,7 @@ pub struct Pressure {
     pub short: Cell<bool>,
     /// Whether the quarantine takes no more.
     pub quarantine_is_full: Cell<bool>,
-    /// Messages on their way into the quarantine, which the queues do not count yet.
+    /// Messages on the way into the quarantine, which the queues do not count yet.
     pub quarantine_coming: Cell<u64>,
     /// The last answers of the nodes.
     pub held: Cell<Held>,

@@ -1,7 +1,7 @@
 //! The messages of the quarantine that recipients were told of.
 //!
 //! A message has a time of acceptance before the message is stored, and may be stored while digests are gathered. So the mark lies [`MARGIN`]
-//! behind the digests, and messages accepted behind the mark are kept by their ids. A line of the file for each entry: the time of the last
+//! behind the digests, and messages accepted behind the mark are kept by id. A line of the file for each entry: the time of the last
 //! digests, the mark, then each id with its time of acceptance; times in milliseconds. A file with the first line alone has the mark at that time.
 
 use std::collections::BTreeMap;

@@ -210,7 +210,7 @@ pub enum Question<'a> {
     Figures,
     /// Asks for the entries of a client on all lists.
     Lists(IpAddr),
-    /// Asks for the counts of a list, by its number.
+    /// Asks for the counts of a list, by number.
     ListFigures(u8),
     /// Asks what is kept about a client, without asking the list.
     Keeping(Keeping<'a>),

@@ -124,7 +124,7 @@ pub enum Notice {
     },
     /// The layers of the worker's sandbox, a bit for each.
     Confined(u8),
-    /// The worker takes no further session. Sessions that are on their way to the worker are served.
+    /// The worker takes no further session. Sessions that are on the way to the worker are served.
     Last,
 }
 

@@ -50,7 +50,7 @@ impl SystemFlag {
         }
     }
 
-    /// Finds a flag by its name without the backslash, in any case.
+    /// Finds a flag by name without the backslash, in any case.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL

@@ -69,7 +69,7 @@ enum Due {
     Event(Event),
 }
 
-/// A message on its way through a filter. Write the octets of [`output`](Self::output), read when there are no octets, give the answers
+/// A message on the way through a filter. Write the octets of [`output`](Self::output), read when there are no octets, give the answers
 /// to [`input`](Self::input), until [`is_over`](Self::is_over).
 #[derive(Debug)]
 pub struct Client<'a> {

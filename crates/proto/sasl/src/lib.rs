@@ -73,7 +73,7 @@ impl Mechanism {
         }
     }
 
-    /// Finds a mechanism by its name, in any case (RFC 4954 section 4).
+    /// Finds a mechanism by name, in any case (RFC 4954 section 4).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL

@@ -49,7 +49,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// The lanes by their numbers.
+/// The lanes by number.
 struct Lanes {
     outbound: Rc<Outbound>,
     answers: Rc<Answers>,

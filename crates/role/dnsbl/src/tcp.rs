@@ -1,4 +1,4 @@
-//! Queries over TCP (RFC 7766): several at once over one connection, each with its length in front.
+//! Queries over TCP (RFC 7766): several at once over one connection, each with a length in front.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

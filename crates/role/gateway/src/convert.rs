@@ -50,7 +50,7 @@ pub(super) fn ret(mail: &MailFrom) -> Option<queue::Ret> {
     })
 }
 
-/// The ORCPT parameter for an address that was changed on its way (RFC 3461 section 4.2).
+/// The ORCPT parameter for an address that was changed on the way (RFC 3461 section 4.2).
 pub(super) fn rfc822_orcpt(address: &str) -> String {
     format!("rfc822;{}", Xtext::encode(address.as_bytes()))
 }

@@ -30,7 +30,7 @@ use self::line::Line;
 
 /// Couriers that may be lost for one worker: a next hop whose answers end couriers must not end all couriers for ever.
 const LOST_MAX: usize = 3;
-/// How long a message may be on its way to the courier at most. A courier that stood still must not begin later.
+/// How long a message may be on the way to the courier at most. A courier that stood still must not begin later.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
 /// The bound of a courier's numbers, in quarters of the fair share.
 const SHARE_QUARTERS: usize = 5;
@@ -41,7 +41,7 @@ pub(super) struct Couriers {
     lines: RefCell<Vec<Rc<Line>>>,
     arrived: Notify,
     metrics: OutboundMetrics,
-    /// How long a message may be on its way to the courier.
+    /// How long a message may be on the way to the courier.
     begin_patience: Duration,
     /// Whether the log has that there are too many connections.
     too_many_told: Cell<bool>,

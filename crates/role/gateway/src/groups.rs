@@ -52,7 +52,7 @@ impl Groups {
         self.adopted.borrow().clone()
     }
 
-    /// Returns an adopted group by its name.
+    /// Returns an adopted group by name.
     pub(super) fn find(&self, name: &str) -> Option<Rc<Group>> {
         let adopted = self.adopted.borrow();
         let found = adopted.iter().find(|(adopted, _)| adopted == name);

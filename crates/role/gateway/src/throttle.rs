@@ -131,7 +131,7 @@ pub(super) fn quarantine_room<'a>(
     }
 }
 
-/// A message on its way into the quarantine, counted until it is stored or refused: many come at once.
+/// A message on the way into the quarantine, counted until it is stored or refused: many come at once.
 #[derive(Debug)]
 pub(super) struct Coming<'a>(&'a Cell<u64>);
 

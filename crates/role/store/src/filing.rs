@@ -122,7 +122,7 @@ async fn file_all(
     asked.await.map_err(|error| refusal(&error, over))
 }
 
-/// A message on its way into mailboxes.
+/// A message on the way into mailboxes.
 #[derive(Debug)]
 struct Filing {
     directory: Directory,

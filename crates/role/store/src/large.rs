@@ -1,4 +1,4 @@
-//! A large message on its way to a client, piece by piece out of the log.
+//! A large message on the way to a client, piece by piece out of the log.
 
 use bytes::Bytes;
 use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};

@@ -130,7 +130,7 @@ mod tests {
     use super::super::filled;
     use super::*;
 
-    /// Somebody logged in, and mail was on its way, when the account was removed and what it had.
+    /// Somebody logged in, and mail was on the way, when the account was removed and what it had.
     #[test]
     fn what_a_removed_account_had_is_not_made_again() {
         let (_folder, mut store) = filled::store();

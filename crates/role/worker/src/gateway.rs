@@ -46,7 +46,7 @@ struct State {
     closed: RefCell<Option<Refusal>>,
 }
 
-/// A message on its way.
+/// A message on the way.
 #[derive(Debug)]
 struct Frame {
     head: Vec<u8>,

@@ -12,7 +12,7 @@ use super::read::Reading;
 /// The sources of a domain that are shown without `--all`.
 const SOURCES_SHOWN: usize = 20;
 
-/// The sums for programs: all rows, each with its advice.
+/// The sums for programs: all rows, each with a advice.
 pub(super) fn json(reading: &Reading) -> Result<String, Failure> {
     let summary = &reading.summary;
     let mut value =

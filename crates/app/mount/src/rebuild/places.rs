@@ -139,7 +139,7 @@ pub(super) struct Written {
     pub(super) strange: Vec<String>,
 }
 
-/// The rows of accounts and groups by their numbers, and the number of the lead.
+/// The rows of accounts and groups by number, and the number of the lead.
 type Rows<'a> = (&'a [(u16, AccountRow)], &'a [(u16, GroupRow)], u16);
 
 /// Writes the file of a volume from its rows. Accounts that were not given get their passwords by a prompt.

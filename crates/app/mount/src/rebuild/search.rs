@@ -22,7 +22,7 @@ const TAG_LETTERS: usize = 8;
 /// Volumes named in an error; an account may have folders of any number.
 const VOLUMES_SHOWN: usize = 20;
 
-/// Accounts that answer, and what they said.
+/// Accounts and their answers.
 struct Asker {
     send: Asks,
     answers: Receiver<(RequestId, Result<Answer, Fault>)>,

@@ -1,4 +1,4 @@
-//! Long messages on their way: their memory and disk space, and the priority when space is short.
+//! Long messages on the way: their memory and disk space, and the priority when space is short.
 
 use serde_json::Value;
 

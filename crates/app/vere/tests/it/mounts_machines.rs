@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Words of each machine.
 const WORDS: usize = 40;
-/// Names that all of them share.
+/// Common names.
 const NAMES: [&str; 3] = ["one.txt", "two.txt", "folder/three.txt"];
 
 /// A further machine: equal configuration, a state and a mount of its own.

@@ -41,7 +41,7 @@ fn lines(folder: &Path) -> Vec<Value> {
     whole.lines().map(parse).collect()
 }
 
-/// The lines of a kind by their ids; lines with a common id are equal.
+/// The lines of a kind by id; lines with a common id are equal.
 fn by_id(lines: &[Value], kind: &str) -> BTreeMap<String, Value> {
     let mut found: BTreeMap<String, Value> = BTreeMap::new();
     for line in lines.iter().filter(|line| line["kind"] == kind) {

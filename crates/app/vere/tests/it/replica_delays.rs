@@ -7,7 +7,7 @@ use crate::gateways::beside;
 use crate::harness::{Counted, Delay, Options, System, in_soak, is_full, probe, wait_until};
 use crate::replicas::{states, wait_states};
 
-/// A pause. Longer than a node is waited for, and than anything is on its way otherwise.
+/// A pause. Longer than a node is waited for, and than anything is on the way otherwise.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// A gateway beside another gateway, which has the nodes; a proxy stands before each node.

@@ -1,4 +1,4 @@
-//! REQUIRETLS and `TLS-Required: No` (RFC 8689), on their way in and out.
+//! REQUIRETLS and `TLS-Required: No` (RFC 8689), on the way in and out.
 
 use crate::harness::{
     Authority, Manners, Mx, Options, Session, System, quoted, unfold, wait_until,

@@ -394,7 +394,7 @@ fn a_day(couriers: &str) {
     let bad = wait_for("a report where TLS fails", || {
         reports(&world.bad).into_iter().next()
     });
-    // A second kill while reports are on their way.
+    // A second kill while reports are on the way.
     system.crash();
     check_mail(&system, &world, &bad);
     let posted = wait_for("a report over https", || {

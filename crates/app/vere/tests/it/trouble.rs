@@ -285,7 +285,7 @@ pub(crate) fn begin_as(address: SocketAddr, client: &str) -> Session {
     session
 }
 
-/// Four clients held the memory for messages on their way and sent nothing: no client could connect to any port.
+/// Four clients held the memory for messages on the way and sent nothing: no client could connect to any port.
 #[test]
 fn those_who_hold_memory_and_do_nothing_stop_nobody() {
     let options = Options::default()
@@ -365,7 +365,7 @@ pub(crate) fn nameless(pid: u32) -> u64 {
         .sum()
 }
 
-/// Long messages on their way use the disk, not memory; a message beyond the limit used twice the limit.
+/// Long messages on the way use the disk, not memory; a message beyond the limit used twice the limit.
 #[test]
 fn long_messages_on_their_way_take_no_memory() {
     const MIB: usize = 1024 * 1024;

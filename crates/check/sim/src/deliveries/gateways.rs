@@ -89,7 +89,7 @@ impl World {
         );
     }
 
-    /// A gateway loses the group: of its requests on their way some first ones are done.
+    /// A gateway loses the group: of its requests on the way some first ones are done.
     pub(super) fn close(&self, life: usize) {
         let mut left = Vec::new();
         loop {

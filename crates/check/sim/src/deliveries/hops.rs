@@ -219,7 +219,7 @@ impl Session for SimSession {
                 self.cut(envelope)
             }
         };
-        // The reply is on its way.
+        // The reply is on the way.
         self.world.pause(0..20 * MILLI).await;
         Ok(attempt)
     }

@@ -103,7 +103,7 @@ impl Drop for Waiting {
     }
 }
 
-/// A commit on its way.
+/// A commit on the way.
 #[derive(Debug)]
 pub(super) struct SimCommit(pub(super) Waiting, pub(super) Vec<RecordId>);
 
@@ -119,7 +119,7 @@ impl Future for SimCommit {
     }
 }
 
-/// A change of queues on its way.
+/// A change of queues on the way.
 #[derive(Debug)]
 pub(super) struct SimChange(pub(super) Waiting);
 
@@ -166,7 +166,7 @@ impl Request {
     }
 }
 
-/// The requests of one gateway that are on their way.
+/// The requests of one gateway that are on the way.
 #[derive(Debug, Default)]
 pub(super) struct Pipe {
     pub(super) requests: VecDeque<Request>,

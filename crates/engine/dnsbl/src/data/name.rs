@@ -71,7 +71,7 @@ pub(super) fn labels(wire: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The labels of a name, each with its length, last label first. Names below a name begin with the octets of the upper
+/// The labels of a name, each with a length, last label first. Names below a name begin with the octets of the upper
 /// name, so that the order keeps names together.
 pub(super) fn reversed(wire: &[u8]) -> Vec<u8> {
     let labels: Vec<&[u8]> = labels(wire).collect();

@@ -30,7 +30,7 @@ impl<K: Key> Points<K> {
         Self::indexed(keys, Listings::Same(listing))
     }
 
-    /// The set of sorted keys without duplicates, each with its listing.
+    /// The set of sorted keys without duplicates, each with a listing.
     pub(super) fn of_many(points: Vec<(K, u32)>) -> Self {
         let mut palette: Vec<u32> = Vec::new();
         for (_, listing) in &points {

@@ -40,7 +40,7 @@ pub type RowVisitor<'a, E> = dyn FnMut(&[u8], Bytes) -> Result<ControlFlow<()>, 
 #[derive(Debug)]
 pub struct PageTree {
     root: Option<Locator>,
-    /// Octets of pages in memory beyond which a walk over many rows forgets pages on its way.
+    /// Octets of pages in memory beyond which a walk over many rows forgets pages on the way.
     walk_octets: usize,
     cache: RefCell<Cache>,
 }
@@ -100,7 +100,7 @@ impl Cache {
 }
 
 impl PageTree {
-    /// A tree without rows, whose pages may lie on the local disk. A walk over many rows forgets pages on its way while more
+    /// A tree without rows, whose pages may lie on the local disk. A walk over many rows forgets pages on the way while more
     /// than so many octets of pages are in memory.
     #[must_use]
     pub fn with_local(local: Box<dyn LocalPages>, walk_octets: usize) -> Self {

@@ -43,7 +43,7 @@ impl ReadPlan {
             .sum()
     }
 
-    /// The pieces, each with its place in the file.
+    /// The pieces, each with a place in the file.
     pub fn at_offsets(&self) -> impl Iterator<Item = (u64, &Piece)> {
         let mut at = self.offset;
         self.pieces.iter().map(move |piece| {

@@ -50,7 +50,7 @@ pub struct Change {
     pub value: Option<Vec<u8>>,
 }
 
-/// A row that one side has changed.
+/// A row changed by a side.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Side {
     /// The value before.
@@ -59,7 +59,7 @@ pub struct Side {
     pub now: Option<Bytes>,
 }
 
-/// Rows that one side has changed, by their keys.
+/// Rows changed by a side, by key.
 pub type Sides = BTreeMap<Vec<u8>, Side>;
 
 /// A row of the chain behind the checkpoint.

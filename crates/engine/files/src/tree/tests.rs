@@ -169,7 +169,7 @@ impl Layers {
         let rows = self.tree.cover();
         let covers = self.generation;
         let root = self.tree.pages().root().copied();
-        // Commits arrive while the checkpoint is on its way.
+        // Commits arrive while the checkpoint is on the way.
         self.change();
         self.commit();
         let changes = rows.into_iter().collect();

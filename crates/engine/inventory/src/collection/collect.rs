@@ -149,7 +149,7 @@ pub fn suspects(listing: &Listing) -> Vec<Suspect> {
     copies.into_iter().filter_map(suspect).collect()
 }
 
-/// The mails that are what their subjects say.
+/// The mails with true subjects.
 pub fn good(verdicts: &[(Suspect, Verdict)]) -> BTreeSet<MailCopy> {
     let is_good = |(_, verdict): &&(Suspect, Verdict)| matches!(verdict, Verdict::Good(_));
     let good = verdicts.iter().filter(is_good);

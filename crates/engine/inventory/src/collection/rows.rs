@@ -1,4 +1,4 @@
-//! Rows of a run on their way into the chain, and mails on their way out of accounts.
+//! Rows of a run on the way into the chain, and mails on the way out of accounts.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,7 +17,7 @@ const BATCHES_MAX: usize = 4;
 /// A changed row.
 pub type RowChange = (Vec<u8>, Option<Vec<u8>>);
 
-/// Rows on their way into the chain.
+/// Rows on the way into the chain.
 #[derive(Debug, Default)]
 pub struct Writing {
     /// Rows that are not changed yet.
@@ -66,7 +66,7 @@ impl Writing {
     }
 }
 
-/// Mails on their way out. Each batch is listed once more first: no other mail than the expected one goes.
+/// Mails on the way out. Each batch is listed once more first: no other mail than the expected one goes.
 #[derive(Debug, Default)]
 pub struct Removing {
     batches: Vec<Batch>,

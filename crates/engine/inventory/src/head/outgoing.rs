@@ -1,4 +1,4 @@
-//! Mails on their way into the mailbox `head` of accounts, each tried again after an outage, and never stored twice.
+//! Mails on the way into the mailbox `head` of accounts, each tried again after an outage, and never stored twice.
 
 use bytes::Bytes;
 use vere_ports::mail_accounts::{Answer, Fault, Request};
@@ -12,7 +12,7 @@ const ATTEMPTS_MAX: u8 = 5;
 /// Requests under way.
 const ASKED_MAX: usize = 8;
 
-/// Mails on their way.
+/// Mails on the way.
 #[derive(Debug, Default)]
 pub struct Mails(Vec<Outgoing>);
 

@@ -12,7 +12,7 @@ const ATTEMPTS_MAX: u8 = 3;
 /// Mails removed by one request.
 const UIDS_MAX: usize = 500;
 
-/// Accounts on their way to be tidy.
+/// Accounts on the way to be tidy.
 #[derive(Debug)]
 pub struct Tidying {
     accounts: VecDeque<u16>,

@@ -64,7 +64,7 @@ pub struct Chunk {
 /// The content of a volume without its metadata.
 #[derive(Debug, Default)]
 pub struct Salvaged {
-    /// Packs by their numbers.
+    /// Packs by number.
     pub packs: BTreeMap<u64, PackRow>,
     /// Every chunk.
     pub chunks: Vec<Chunk>,

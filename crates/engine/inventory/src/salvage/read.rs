@@ -109,7 +109,7 @@ impl Salvage {
         self.survey.is_none() && self.asked.is_empty() && self.later.is_empty()
     }
 
-    /// Whether an answer is on its way.
+    /// Whether an answer is on the way.
     #[must_use]
     pub fn is_asking(&self) -> bool {
         !self.asked.is_empty()

@@ -40,7 +40,7 @@ const ROOT_MODE: u16 = 0o755;
 /// The key and the value of a row.
 type RowPair = (Vec<u8>, Vec<u8>);
 
-/// What a volume is, besides its terms.
+/// Facts of a volume besides the terms.
 #[derive(Debug, Clone)]
 pub struct Create {
     /// The volume.
@@ -54,7 +54,7 @@ pub struct Create {
 }
 
 impl Create {
-    /// A new volume with an empty root folder of this owner. Its first commit is on its way at once: the volume is there when
+    /// A new volume with an empty root folder of this owner. Its first commit is on the way at once: the volume is there when
     /// [`Volume::is_quiet`].
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::rows::Extent;
 use bytes::Bytes;
 use vere_ports::storage::Storage;
 
-/// Octets of chunks on their way to the local disk. Beyond, chunks are not kept: a slow disk must not hold back reads.
+/// Octets of chunks on the way to the local disk. Beyond, chunks are not kept: a slow disk must not hold back reads.
 const KEEPING_MAX: usize = 32 << 20;
 
 impl<S: Storage> Volume<S> {

@@ -1,7 +1,7 @@
 //! The order of commits: the child of a commit is the mail with the lowest UID among all authentic mails that name the commit
 //! as parent (docs/internals/mailfs.md, "Several mounts").
 //!
-//! Mails are inspected in the order of their UIDs. A commit on its way is in the chain as soon as every UID below its own is
+//! Mails are inspected in the order of their UIDs. A commit on the way is in the chain as soon as every UID below its own is
 //! inspected, or known not to exist; a commit of another mount likewise.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -16,7 +16,7 @@ use crate::format::{Kind, MailId, Subject};
 /// Commits of other mounts that are read at once.
 const READS_MAX: usize = 16;
 
-/// A commit on its way.
+/// A commit on the way.
 #[derive(Debug)]
 pub(crate) struct Sent {
     /// The commit.
@@ -72,9 +72,9 @@ pub(crate) enum Next {
     List(u32),
     /// Reads this mail, which claims to be a commit: [`Chain::judged`].
     Judge(u32),
-    /// The oldest commit on its way is in the chain.
+    /// The oldest commit on the way is in the chain.
     Won(Won),
-    /// A commit of another mount is in the chain; commits on their way are lost: [`Chain::lose`].
+    /// A commit of another mount is in the chain; commits on the way are lost: [`Chain::lose`].
     Follow(Won),
     /// A lost commit is in the log.
     Located(Won),
@@ -82,7 +82,7 @@ pub(crate) enum Next {
     Gap(u64),
 }
 
-/// The end of the chain, and commits on their way.
+/// The end of the chain, and commits on the way.
 #[derive(Debug)]
 pub(crate) struct Chain {
     head: MailId,
@@ -136,7 +136,7 @@ impl Chain {
         }
     }
 
-    /// The newest commit, on its way or in the chain, and its generation: the next one's parent.
+    /// The newest commit, on the way or in the chain, and its generation: the next one's parent.
     pub(crate) fn end(&self) -> (MailId, u64) {
         let last = self.sent.back();
         last.map_or((self.head, self.generation), |sent| {
@@ -164,7 +164,7 @@ impl Chain {
         (self.head, self.generation, self.uid) = (won.commit, won.generation, won.uid);
     }
 
-    /// Commits on their way.
+    /// Commits on the way.
     pub(crate) fn under_way(&self) -> usize {
         self.sent.len()
     }
@@ -174,7 +174,7 @@ impl Chain {
         self.is_standing || !self.strays.is_empty()
     }
 
-    /// A further commit is on its way; its parent is [`Self::end`].
+    /// A further commit is on the way; its parent is [`Self::end`].
     pub(crate) fn send(&mut self, id: MailId, mail: Bytes) {
         let (parent, generation) = self.end();
         self.sent.push_back(Sent {
@@ -191,7 +191,7 @@ impl Chain {
         self.is_stale = true;
     }
 
-    /// Commits on their way are lost. The mails of others are needed all the same.
+    /// Commits on the way are lost. The mails of others are needed all the same.
     pub(crate) fn lose(&mut self, is_needed: impl Fn(MailId) -> bool) {
         let sent = self.sent.drain(..);
         self.strays.extend(sent.filter(|sent| is_needed(sent.id)));

@@ -133,7 +133,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Goes on with the checkpoint on its way.
+    /// Goes on with the checkpoint on the way.
     pub(super) fn make_checkpoint(&mut self) {
         if let Some(mut making) = self.checkpoints.making.take() {
             match self.advance_draft(&mut making) {

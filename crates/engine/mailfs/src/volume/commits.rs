@@ -86,7 +86,7 @@ impl<S: Storage> Volume<S> {
             && self.commits.changed.is_empty()
             && self.commits.abandoned.is_empty();
         match self.commits.flights.back_mut() {
-            // Everything is on its way already.
+            // Everything is on the way already.
             Some(last) if is_empty => last.waiters.extend(waiters),
             None if is_empty => {
                 // A merge may have left nothing of the changes that waited.

@@ -295,7 +295,7 @@ impl<S: Storage> Volume<S> {
         self.build_ready();
     }
 
-    /// What is due at this time.
+    /// Work that is due now.
     pub(super) fn follow_due(&mut self) {
         let now = self.now.steady;
         if self.follow.watch_at.is_some_and(|at| at <= now) {

@@ -60,7 +60,7 @@ impl<S: Storage> Volume<S> {
         true
     }
 
-    /// Copies on their way to accounts that have left, and copies that no commit has told yet, do not count.
+    /// Copies on the way to accounts that have left, and copies that no commit has told yet, do not count.
     fn forget_copies(&mut self, gone: &BTreeSet<u16>) {
         let pending = self.commits.pending.iter();
         let pending: Vec<Vec<u8>> = pending

@@ -1,4 +1,4 @@
-//! Places of packs on accounts, opened chunks in memory, and the fate of written octets on their way.
+//! Places of packs on accounts, opened chunks in memory, and the fate of written octets on the way.
 
 use bytes::Bytes;
 use hashbrown::HashMap;
@@ -59,7 +59,7 @@ impl ChunkCache {
     }
 }
 
-/// Written octets on their way to accounts, or there: the fate of each range of an unsent buffer.
+/// Written octets on the way to accounts, or there: the fate of each range of an unsent buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Fates {
     by_buffer: HashMap<u64, Vec<FateRange>>,
@@ -141,7 +141,7 @@ impl Fates {
         }
     }
 
-    /// Forgets buffers that nobody refers to.
+    /// Forgets buffers without a reference.
     pub(crate) fn retain(&mut self, is_live: impl Fn(u64) -> bool) {
         self.by_buffer.retain(|buffer, _| is_live(*buffer));
     }

@@ -36,7 +36,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Has a page fetched. Returns whether the page is on its way; no account has a page that is not.
+    /// Has a page fetched. Returns whether the page is on the way; no account has a page that is not.
     pub(super) fn want_page(&mut self, at: Locator, urgency: Urgency) -> bool {
         let key = key_of(&at);
         if let Some(until) = self.pages.lost.get(&key) {

@@ -24,7 +24,7 @@ struct Rebased {
     merged: Merged,
     /// Files that stay for programs although their rows are gone.
     kept: Vec<(Inode, InodeRow)>,
-    /// Rows that are other ones now.
+    /// Rows with a new value.
     changed: Vec<Vec<u8>>,
     parts: Vec<Part>,
     /// Rows that wait for a commit.
@@ -117,7 +117,7 @@ impl<S: Storage> Volume<S> {
         Ok(())
     }
 
-    /// Contents in memory, and contents on their way, follow chunks that the winner has moved. The journal knows the places of
+    /// Contents in memory, and contents on the way, follow chunks that the winner has moved. The journal knows the places of
     /// copied ranges.
     fn relocate(&mut self, places: &Places) -> Vec<Part> {
         if places.is_empty() {

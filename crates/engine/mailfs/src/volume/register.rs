@@ -15,7 +15,7 @@ use crate::tree::Change;
 /// Octets of the machine's id in a registration. The others tell two folders of a machine apart.
 const MACHINE_OCTETS: usize = 8;
 
-/// What tells a registration from all others.
+/// The mark of a registration.
 pub(super) fn registration(machine: &Machine, random: [u8; 16]) -> [u8; 16] {
     let mut id = random;
     id.rotate_right(MACHINE_OCTETS);

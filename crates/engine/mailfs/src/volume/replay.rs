@@ -302,7 +302,7 @@ impl<S: Storage> Volume<S> {
         Ok(())
     }
 
-    /// Whether nothing waits to be sent.
+    /// Whether no work waits to be sent.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.commits.is_quiet() && self.uploads.count() == 0

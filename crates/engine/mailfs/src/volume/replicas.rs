@@ -14,7 +14,7 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
 impl<S: Storage> Volume<S> {
-    /// Begins to look for missing copies of the packs that earlier mounts have sent. Copies of this mount's packs are on their way.
+    /// Begins to look for missing copies of the packs that earlier mounts have sent. Copies of this mount's packs are on the way.
     pub(super) fn begin_scan(&mut self) {
         let first = PackNumber::new(self.writer, self.sequence.0);
         self.replicas.own_from = first.map_or(u64::MAX, |first| first.0);

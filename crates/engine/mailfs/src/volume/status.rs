@@ -34,15 +34,15 @@ pub struct Status {
     pub strong: bool,
     /// Whether the servers have every change of a program.
     pub quiet: bool,
-    /// Rows that wait for a commit, those of copies among them.
+    /// Rows that wait for a commit, rows of copies included.
     pub rows_waiting: usize,
     /// Written octets that no account has.
     pub octets_waiting: u64,
-    /// Octets on their way.
+    /// Octets on the way.
     pub octets_sending: usize,
     /// Octets a second that accounts took lately.
     pub octets_per_second: u64,
-    /// Commits on their way.
+    /// Commits on the way.
     pub commits_sending: usize,
     /// Octets that this mount did not send, because the volume had them.
     pub octets_shared: u64,
@@ -83,7 +83,7 @@ pub struct Status {
 pub struct RowsStatus {
     /// Octets of decoded pages in memory.
     pub octets: usize,
-    /// Pages on their way from accounts.
+    /// Pages on the way from accounts.
     pub pages_waiting: usize,
     /// Calls that wait for pages.
     pub calls_waiting: usize,

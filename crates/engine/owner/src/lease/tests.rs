@@ -150,7 +150,7 @@ fn a_record_that_vanished_is_not_begun_anew() {
 
 #[test]
 fn what_is_given_back_is_free_at_once() {
-    // With nothing on its way, and with a renewal on its way.
+    // With nothing on the way, and with a renewal on the way.
     for renewing in [false, true] {
         let mut holder = holding();
         let renewal = renewing.then(|| holder.poll(at(4_000)));

@@ -61,7 +61,7 @@ pub(super) struct Queue {
     /// Messages with envelopes in memory, in the order of arrival in memory, and some removed
     /// messages.
     pub(super) heads: VecDeque<HeadPlace>,
-    /// Whether a block of records is on its way from the spool.
+    /// Whether a block of records is on the way from the spool.
     pub(super) fetching: bool,
     /// Earliest time of the next request for a block, because the spool failed to supply one.
     pub(super) fetch_after: Option<Timestamp>,

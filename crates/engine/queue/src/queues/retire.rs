@@ -7,7 +7,7 @@ use vere_units::{QueueId, Timestamp};
 use super::Queues;
 use crate::destination::Destination;
 
-/// A message on its way into a queue.
+/// A message on the way into a queue.
 #[derive(Debug)]
 #[must_use = "the queue stays until `arrived` is told"]
 pub struct Expected {
@@ -25,7 +25,7 @@ impl Expected {
 }
 
 impl Queues {
-    /// Announces a message on its way into a queue, which is kept until as many calls of
+    /// Announces a message on the way into a queue, which is kept until as many calls of
     /// [`arrived`](Self::arrived).
     pub fn expect(&mut self, number: QueueId) -> Expected {
         let serial = self.queues.get_mut(number).map_or(0, |queue| {

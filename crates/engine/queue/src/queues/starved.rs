@@ -26,7 +26,7 @@ impl Starved {
         self.lists[precedence as usize].push_back(number);
     }
 
-    /// Lets a queue wait until fewer connections are on their way.
+    /// Lets a queue wait until fewer connections are on the way.
     pub(super) fn push_probing(&mut self, number: QueueId) {
         self.probing.push_back(number);
     }

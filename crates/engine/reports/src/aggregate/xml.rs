@@ -177,7 +177,7 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// One of the five entities of XML, or a character by its number. Others need a document type, and are errors.
+    /// One of the five entities of XML, or a character by number. Others need a document type, and are errors.
     fn entity(&self, entity: &BytesRef<'_>) -> Result<Next, ReportError> {
         let character = match entity.resolve_char_ref() {
             Ok(Some(character)) => Some(character),

@@ -50,7 +50,7 @@ pub struct NodeConfig {
 }
 
 /// Minimum of [`NodeConfig::segment_len`]: the smallest read buffer must hold the data that a peer
-/// sends along with its HELLO.
+/// sends along with the HELLO.
 pub const SEGMENT_LEN_MIN: usize = 4 * HANDSHAKE_FRAME_MAX;
 
 /// Default of [`NodeConfig::sync_delay`]: long compared with a sync, short compared with usual

@@ -77,7 +77,7 @@ impl<S: SpoolLogStore> Node<S> {
 }
 
 impl<L: SpoolLog> Group<L> {
-    /// Releases the group's content, except octets in output or on their way to or from a disk.
+    /// Releases the group's content, except octets in output or on the way to or from a disk.
     fn end(&mut self, memory: &mut Memory, reads: bool) {
         self.discard(memory, Txn(0));
         let tail = std::mem::take(&mut self.tail);

@@ -18,7 +18,7 @@ use super::unusual::{has_reserve, keep_other, other, take_over};
 /// Maximum number of octets of one read.
 const READ_MAX: usize = 256 << 10;
 /// Free octets of a segment below which the next read starts another segment: a part of the segment
-/// length, and at least the data that a peer may send along with its HELLO.
+/// length, and at least the data that a peer may send along with the HELLO.
 fn read_min(memory: &Memory) -> usize {
     (memory.segment_len / 128).max(HANDSHAKE_FRAME_MAX)
 }

@@ -106,7 +106,7 @@ pub(super) struct Promise {
 #[derive(Debug)]
 pub(super) struct Journal<L> {
     pub(super) log: L,
-    /// Positions of appended entries without a known sync, each with its last transaction.
+    /// Positions of appended entries without a known sync, each with a last transaction.
     pub(super) awaiting: VecDeque<(LogPosition, Txn)>,
     /// End of the logged octets in the tail segment.
     pub(super) logged: usize,

@@ -122,7 +122,7 @@ pub(super) enum Sketch<'a> {
     Whole(Frame<'a>),
 }
 
-/// Iterator over the frames of an outline, each with its header.
+/// Iterator over the frames of an outline, each with a header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sketches<'a>(pub(super) &'a [u8]);
 

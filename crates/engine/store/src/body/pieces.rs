@@ -12,7 +12,7 @@ use crate::model::BlobId;
 const WINDOW: usize = 64 * 1024;
 
 /// Maximum octets of memory for reading a message in pieces, beside the piece: the window of the decompression, and
-/// blocks on their way.
+/// blocks on the way.
 pub const PIECES_MEMORY: usize = 1024 * 1024;
 
 impl<F: StorageFile> Body<F> {

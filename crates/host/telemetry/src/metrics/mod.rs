@@ -1,7 +1,7 @@
 //! Metrics of a process in the OpenMetrics text format, and their HTTP endpoint.
 //!
 //! [`Metrics`] holds every metric as a field of a group per concern; the groups' modules are the
-//! only places where metrics are declared, each with its help text and its unit in the name.
+//! only places where metrics are declared, each with a help text and its unit in the name.
 //! `docs/internals/metrics.md` is [`reference()`] as a file.
 //!
 //! Counting is an atomic addition. A metric with labels is found under a read lock; a hot path

@@ -199,7 +199,7 @@ pub fn find(dir: &Path, query: &Query, limit: usize) -> Result<Vec<Trace>, FindE
 /// Finds `"name":"value"` in a line.
 struct Matcher {
     key: Finder<'static>,
-    /// The escaped value with and without angle brackets, each with its closing quote.
+    /// The escaped value with and without angle brackets, each with a closing quote.
     values: [Vec<u8>; 2],
 }
 

@@ -1,4 +1,4 @@
-//! Who holds memory for messages on their way, and who lets go first when it is short. Time is an argument.
+//! Who holds memory for messages on the way, and who lets go first when it is short. Time is an argument.
 //!
 //! Of those that hold memory, first those end that brought less than [`RATE_MIN`] over the last minute. Then those are
 //! refused that stand still or take longer than [`DRAG`] for what they hold, the longest first. Where all messages

@@ -87,7 +87,7 @@ pub enum Answer {
         /// The number.
         number: u64,
     },
-    /// Increases of counters, by their numbers.
+    /// Increases of counters, by number.
     Counts(Vec<(u8, u32)>),
     /// The courier is alive.
     Beat,

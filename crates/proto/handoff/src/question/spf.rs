@@ -128,7 +128,7 @@ results! {
     PermError = 6, "permerror";
 }
 
-/// The results of SPF for one transaction: two identities, each with its own (RFC 7208 sections 2.3 and 2.4).
+/// The results of SPF for one transaction: two identities, each with a own (RFC 7208 sections 2.3 and 2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpfResults {
     /// The result for the reverse-path; for the null one, that of the HELO name (section 2.4).

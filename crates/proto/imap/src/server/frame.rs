@@ -150,13 +150,13 @@ impl FrameReader {
         self.buffer.capacity().saturating_add(self.tail.capacity())
     }
 
-    /// The octets here of a message on its way, or of a long command. Announced or reserved octets that have not
+    /// The octets here of a message on the way, or of a long command. Announced or reserved octets that have not
     /// arrived take no memory.
     pub(super) fn message_memory(&self) -> usize {
         if self.is_held() { self.buffer.len() } else { 0 }
     }
 
-    /// Drops the message on its way, or the long command; the command is refused at the end.
+    /// Drops the message on the way, or the long command; the command is refused at the end.
     pub(super) fn refuse_for_room(&mut self) {
         if !self.is_held() {
             return;

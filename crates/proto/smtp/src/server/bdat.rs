@@ -125,7 +125,7 @@ impl Server {
                 }
                 return self.fail(reply);
             }
-            // More chunks may be on their way, sent before the client could see the first refusal.
+            // More chunks may be on the way, sent before the client could see the first refusal.
             return self.idle(reply);
         }
         let open = self.session.transaction.as_deref_mut();

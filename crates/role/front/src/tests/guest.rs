@@ -78,7 +78,7 @@ impl Bench {
         loop {
             self.event();
             match self.step() {
-                // The rest may be on its way.
+                // The rest may be on the way.
                 Next::Wait if !self.hears_more() => {}
                 next => return next,
             }

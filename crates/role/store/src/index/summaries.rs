@@ -181,7 +181,7 @@ pub(crate) struct Fields<'a> {
     next: usize,
     column: Option<Arc<Column>>,
     summaries: Option<Summaries<'a, LogFile>>,
-    /// The unpacked block, by its number in the segment.
+    /// The unpacked block, by number in the segment.
     block: Option<(usize, Block)>,
     unpacker: Unpacker,
     /// Whether a segment could not be read.

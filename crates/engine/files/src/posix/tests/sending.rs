@@ -1,4 +1,4 @@
-//! Unsent octets on their way to the servers.
+//! Unsent octets on the way to the servers.
 
 use vere_ports::files::{Call, Inode};
 

@@ -13,11 +13,11 @@ use crate::rows::{PackRow, RowValue, packs_prefix};
 /// What an account has, when it is about to leave.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Leaving {
-    /// Packs that no other account has.
+    /// Packs of the account alone.
     pub only: usize,
     /// The rows of all packs that other accounts have too, without the account's copies.
     pub rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    /// These rows as they are.
+    /// The rows as read.
     pub expected: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 

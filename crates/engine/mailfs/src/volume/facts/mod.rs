@@ -69,7 +69,7 @@ pub struct FactsReport {
     pub removed: usize,
 }
 
-/// A change on its way.
+/// A change on the way.
 #[derive(Debug)]
 pub(crate) struct FactsRun {
     change: FactsChange,
@@ -112,7 +112,7 @@ enum Stage {
     Look(Looking),
     Slots(Mails, Box<Looking>),
     Rows(Writing, Box<Looking>),
-    /// The first commit of a new epoch is on its way.
+    /// The first commit of a new epoch is on the way.
     Epoch(Writing, Box<Looking>),
     Facts(Mails),
     Tidy(Tidying),

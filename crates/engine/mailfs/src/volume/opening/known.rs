@@ -2,7 +2,7 @@
 
 use crate::volume::record::{Part, Won};
 
-/// The newest commit of the chain that a journal knows. Absent if the journal knows commits on their way only, so that any commit
+/// The newest commit of the chain that a journal knows. Absent if the journal knows commits on the way only, so that any commit
 /// of the log may be one of these.
 pub(super) fn remembered(records: &[(u64, Vec<Part>)]) -> Option<Option<Won>> {
     let parts = || records.iter().flat_map(|(_, parts)| parts);

@@ -1,4 +1,4 @@
-//! The newest checkpoint, what has changed since, and a checkpoint on its way.
+//! The newest checkpoint, what has changed since, and a checkpoint on the way.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroU64;
@@ -56,7 +56,7 @@ pub(crate) struct Checkpoints {
     pub(crate) snapshots: Vec<(u64, Vec<u8>, CallId)>,
 }
 
-/// A checkpoint on its way.
+/// A checkpoint on the way.
 #[derive(Debug)]
 pub(crate) struct Making {
     pub(crate) draft: Draft,

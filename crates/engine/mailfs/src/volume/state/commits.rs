@@ -1,4 +1,4 @@
-//! Changes that no commit has, commits on their way, and who waits.
+//! Changes that no commit has, commits on the way, and who waits.
 
 use crate::content::{Piece, Source};
 use crate::format::commit::RowChange;
@@ -12,14 +12,14 @@ use std::num::NonZeroU64;
 use vere_ports::files::{CallId, Inode, Reply};
 use vere_units::Timestamp;
 
-/// Commits on their way at once.
+/// Commits on the way at once.
 pub(crate) const COMMITS_MAX: usize = 4;
 /// Octets of content in a commit.
 pub(crate) const INLINE_MAX: usize = 64 << 10;
 /// Quiet rows that make a commit of their own.
 pub(crate) const QUIET_MAX: usize = 2_000;
 
-/// Changes that no commit has, commits on their way, and who waits.
+/// Changes that no commit has, commits on the way, and who waits.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
     /// Rows changed since the last commit was built.
@@ -83,7 +83,7 @@ pub(crate) struct Snapshot {
     pub(crate) pieces: Vec<(u64, Piece)>,
 }
 
-/// A commit on its way.
+/// A commit on the way.
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) number: PackNumber,
@@ -100,7 +100,7 @@ pub(crate) struct Flight {
     /// The checkpoint that the commit names, by its covered generation.
     pub(crate) checkpoint: Option<NonZeroU64>,
     pub(crate) rows: Vec<RowChange>,
-    /// Commits that this one replaces.
+    /// Commits that the record replaces.
     pub(crate) merged: Vec<MailId>,
     /// Whether the commit has changes of other mounts only.
     pub(crate) adopts: bool,
@@ -165,7 +165,7 @@ impl Commits {
         }
     }
 
-    /// A chunk of a commit on its way.
+    /// A chunk of a commit on the way.
     pub(crate) fn pinned(&self, extent: &Extent) -> Option<Bytes> {
         let flights = self.flights.iter().chain(&self.strays);
         let mut pinned = flights.flat_map(|flight| &flight.pinned);
@@ -250,7 +250,7 @@ impl Commits {
         *from = (*from).min(position);
     }
 
-    /// Commits on their way are lost: their changes wait for a commit again, and so does everyone who waited for them.
+    /// Commits on the way are lost: their changes wait for a commit again, and so does everyone who waited for them.
     pub(crate) fn lose(&mut self, now: Timestamp) {
         let mut waiters = Vec::new();
         for mut flight in std::mem::take(&mut self.flights) {
@@ -300,7 +300,7 @@ impl Commits {
         std::mem::replace(&mut self.abandoned, rest)
     }
 
-    /// When changes must be on their way at the latest.
+    /// When changes must be on the way at the latest.
     pub(crate) fn due(&self, interval: std::time::Duration) -> Option<Timestamp> {
         self.since.map(|since| since + interval)
     }

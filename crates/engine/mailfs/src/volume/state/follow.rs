@@ -1,4 +1,4 @@
-//! What a mount knows about commits of other mounts.
+//! Knowledge of a mount about commits of other mounts.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(crate) const COMING_MAX: usize = 64;
 /// The latest conflicts that a status tells.
 const CONFLICTS_MAX: usize = 16;
 
-/// What is known about commits of other mounts.
+/// Knowledge about commits of other mounts.
 #[derive(Debug, Default)]
 pub(crate) struct Follow {
     /// Authentic commits that are not in the chain, or not yet.
@@ -46,9 +46,9 @@ pub(crate) struct Follow {
     pub(crate) last_copy: Option<Inode>,
     /// Whether the chain has not confirmed the writer's number yet.
     pub(crate) is_registering: bool,
-    /// What tells this registration from all others.
+    /// The mark of a registration.
     pub(crate) registration: [u8; 16],
-    /// Whether a commit is on its way that merges commits of other mounts.
+    /// Whether a commit is on the way that merges commits of other mounts.
     pub(crate) is_adopting: bool,
     /// The newest epoch when another mount changed the key slots: a later one may begin, whose key this mount lacks. Absent
     /// without such a change, and from the first commit of a later epoch on.

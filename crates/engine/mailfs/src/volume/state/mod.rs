@@ -71,13 +71,13 @@ pub struct Terms {
     pub unsent_max: u64,
     /// Octets of opened chunks in memory.
     pub cache_max: usize,
-    /// Chunks on their way ahead of need.
+    /// Chunks on the way ahead of need.
     pub fetches_max: usize,
     /// How often the log is listed for commits of other mounts.
     pub refresh: Duration,
 }
 
-/// Octets on their way to accounts at once.
+/// Octets on the way to accounts at once.
 pub(crate) const SENDING_MAX: usize = 32 << 20;
 /// Numbers of mails and blocks that are reserved at once.
 pub(crate) const RESERVED: u64 = 1_024;
@@ -115,7 +115,7 @@ pub struct Volume<S: Storage> {
     pub(crate) journal: Journal<S>,
     pub(crate) deadlines: Deadlines,
     pub(crate) replicas: Replicas,
-    /// Pages on their way, and who waits for pages.
+    /// Pages on the way, and waiting callers.
     pub(crate) pages: PageFetches,
     /// Answers that wait for pages.
     pub(crate) late: Vec<Late>,

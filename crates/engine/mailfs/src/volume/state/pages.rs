@@ -1,4 +1,4 @@
-//! Pages on their way, and who waits for pages.
+//! Pages on the way, and waiting callers.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) const fn key_of(at: &Locator) -> PageKey {
     (at.mail, at.at)
 }
 
-/// Pages on their way, and who waits for pages.
+/// Pages on the way, and waiting callers.
 #[derive(Debug)]
 pub(crate) struct PageFetches {
     /// Octets of decoded pages in memory between two events.
@@ -57,7 +57,7 @@ impl Default for PageFetches {
     }
 }
 
-/// A page on its way.
+/// A page on the way.
 #[derive(Debug)]
 pub(crate) struct PageFetch {
     pub(crate) at: Locator,
@@ -98,7 +98,7 @@ pub(crate) struct Bring {
 pub(crate) enum Rows {
     /// Every row is there.
     Here,
-    /// These pages are on their way.
+    /// Pages on the way.
     Awaited(BTreeSet<PageKey>),
     /// No account has a page.
     Lost,

@@ -34,7 +34,7 @@ pub(crate) struct Waiting {
 pub(crate) enum Slot {
     Zeros(usize),
     Ready(Bytes),
-    /// So many octets of a chunk on its way, behind those to be skipped.
+    /// So many octets of a chunk on the way, behind those to be skipped.
     Chunk(Extent, usize, usize),
     /// No octets are there.
     Nothing,
@@ -95,7 +95,7 @@ impl Waiting {
     }
 }
 
-/// A chunk on its way.
+/// A chunk on the way.
 #[derive(Debug)]
 pub(crate) struct Fetch {
     pub(crate) callers: Vec<CallId>,
@@ -122,7 +122,7 @@ pub(crate) struct Ahead {
 }
 
 impl Reads {
-    /// Chunks on their way.
+    /// Chunks on the way.
     pub(crate) fn fetching(&self) -> usize {
         self.fetches.len()
     }

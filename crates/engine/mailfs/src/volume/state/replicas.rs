@@ -29,12 +29,12 @@ impl Replicas {
         self.missing.insert((account, pack));
     }
 
-    /// Copies on their way.
+    /// Copies on the way.
     pub(crate) fn copying(&self) -> usize {
         self.copying.len()
     }
 
-    /// Copies that are missing or on their way.
+    /// Copies that are missing or on the way.
     pub(crate) fn waiting(&self) -> usize {
         self.missing.len().saturating_add(self.copying.len())
     }

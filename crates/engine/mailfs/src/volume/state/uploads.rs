@@ -1,4 +1,4 @@
-//! Packs on their way.
+//! Packs on the way.
 
 use crate::content::{CHUNK_MAX, Piece, Source, UnsentId};
 use crate::format::{ChunkId, MailCopy, PackNumber};
@@ -15,17 +15,17 @@ pub(crate) const PACK_MAX: usize = PACK_FULL + CHUNK_MAX;
 /// Chunks of a pack or a commit: below the frames that a mail may have.
 pub(crate) const CHUNKS_MAX: usize = 4_000;
 
-/// Packs on their way.
+/// Packs on the way.
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
     pub(crate) packs: HashMap<u64, Upload>,
-    /// Chunks on their way: the pack, and the chunk's place among the pack's chunks.
+    /// Chunks on the way: the pack, and the chunk's place among the pack's chunks.
     pub(crate) coming: HashMap<ChunkId, (u64, usize)>,
     /// Packs whose chunks have ids, and wait for rows that tell whether the volume has the chunks.
     pub(crate) late: Vec<(PackNumber, Vec<ChunkId>)>,
 }
 
-/// A pack on its way.
+/// A pack on the way.
 #[derive(Debug)]
 pub(crate) struct Upload {
     pub(crate) chunks: Vec<Cut>,
@@ -94,7 +94,7 @@ impl Uploads {
         }
     }
 
-    /// Octets on their way.
+    /// Octets on the way.
     pub(crate) fn octets(&self) -> usize {
         self.packs.values().map(|upload| upload.octets).sum()
     }
@@ -103,7 +103,7 @@ impl Uploads {
         self.packs.len()
     }
 
-    /// Whether a pack is on its way.
+    /// Whether a pack is on the way.
     pub(crate) fn has(&self, pack: u64) -> bool {
         self.packs.contains_key(&pack)
     }

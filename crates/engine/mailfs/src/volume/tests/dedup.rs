@@ -47,7 +47,7 @@ fn a_second_copy_of_a_tree_is_not_sent() {
     assert_eq!(world.check(true, false).findings, []);
 }
 
-/// A copy that begins while the first one is still on its way waits for the packs of the first.
+/// A copy that begins while the first one is still on the way waits for the packs of the first.
 #[test]
 fn two_copies_at_once_are_sent_once() {
     let mut world = World::new(2);

@@ -117,7 +117,7 @@ fn a_mount_that_slept_past_retention_goes_on_when_mounted_again() {
     assert_eq!(several.tree(SLEEPER), tree);
 }
 
-/// A mount with a commit on its way ends, and its next session's commit lies on top of the late one.
+/// A mount with a commit on the way ends, and its next session's commit lies on top of the late one.
 #[test]
 fn rows_of_a_lost_commit_go_on_behind_a_late_one() {
     let mut several = Several::new(2);

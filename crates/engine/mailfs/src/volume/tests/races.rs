@@ -1,4 +1,4 @@
-//! Contents that meet on their way: copies that share octets, packs that overtake each other, renames before content, commits
+//! Contents that meet on the way: copies that share octets, packs that overtake each other, renames before content, commits
 //! with much in them.
 
 use vere_ports::files::{RenameMode, XattrMode};
@@ -20,7 +20,7 @@ fn copy(world: &mut World, from: Handle, to: Handle, length: u64) {
 }
 
 impl World {
-    /// Takes the first pack that is on its way out of the queue.
+    /// Takes the first pack that is on the way out of the queue.
     pub(super) fn hold_pack(&mut self) -> (RequestId, AccountId, Request) {
         loop {
             self.take_steps();

@@ -136,7 +136,7 @@ impl Several {
         }
     }
 
-    /// A mount ends with mails on their way to accounts, which arrive later.
+    /// A mount ends with mails on the way to accounts, which arrive later.
     pub(super) fn kill_with_mails(&mut self, number: usize) -> Vec<(AccountId, Request)> {
         self.carry_out_steps(number);
         let waiting = std::mem::take(&mut self.mounts[number].waiting);
@@ -149,7 +149,7 @@ impl Several {
             .collect()
     }
 
-    /// Mails arrive that were on their way when a mount ended.
+    /// Mails arrive that were on the way when a mount ended.
     pub(super) fn arrive(&mut self, mails: Vec<(AccountId, Request)>) {
         for (account, mail) in mails {
             let account = self.accounts.get_mut(&account.0).unwrap();

@@ -94,7 +94,7 @@ impl<S: Storage> Volume<S> {
         Ok(())
     }
 
-    /// Whether a pack, or a copy of a pack for an account, is on its way.
+    /// Whether a pack, or a copy of a pack for an account, is on the way.
     pub(super) fn is_under_way(&self, pack: u64, account: u16) -> bool {
         let is_copy = |asked: &Asked| matches!(asked, Asked::Copy(of, to) if *of == PackNumber(pack) && *to == account);
         self.uploads.has(pack) || self.asked.values().any(|(_, asked)| is_copy(asked))

@@ -19,7 +19,7 @@ use crate::rows::Extent;
 const FRAMES_MAX: usize = 50_000;
 /// Frames read at once.
 const READS_MAX: usize = 8;
-/// New packs on their way at once.
+/// New packs on the way at once.
 const PACKS_MAX: usize = 2;
 
 /// How far moves are.

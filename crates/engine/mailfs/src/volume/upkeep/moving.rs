@@ -20,7 +20,7 @@ use crate::tree::Tree;
 /// The longest time of the moves of a run: an account that rests for longer ends them.
 const TIME_MAX: Duration = Duration::from_secs(1_800);
 
-/// Content on its way into new packs.
+/// Content on the way into new packs.
 #[derive(Debug)]
 pub(super) struct Moving {
     pub(super) packs: HashSet<u64>,
@@ -31,7 +31,7 @@ pub(super) struct Moving {
     pub(super) next: usize,
     pub(super) read: Vec<(Extent, Unpacked)>,
     pub(super) read_octets: usize,
-    /// New packs on their way, with the frames that their chunks had before.
+    /// New packs on the way, with the frames that their chunks had before.
     pub(super) sending: HashMap<u64, Vec<Extent>>,
     pub(super) moved: HashMap<Extent, Extent>,
     pub(super) octets: u64,

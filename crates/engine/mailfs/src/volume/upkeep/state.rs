@@ -117,6 +117,6 @@ pub(super) struct Garbage {
     pub(super) thin: HashSet<u64>,
     pub(super) thin_octets: u64,
     pub(super) row: UpkeepRow,
-    /// Tombstones whose mails this run removes.
+    /// Tombstones of the mails under removal.
     pub(super) due: BTreeMap<u64, TombstoneRow>,
 }

@@ -87,7 +87,7 @@ struct World {
     /// What the spool holds: queue, record, envelope, body.
     spool: Vec<(QueueId, RecordId, Envelope, Bytes)>,
     flying: Vec<(QueueId, Job)>,
-    /// What attempts left, on its way into the records.
+    /// What attempts left, on the way into the records.
     settled: Vec<(QueueId, Job, Envelope)>,
     next: RecordId,
 }

@@ -206,7 +206,7 @@ fn a_log_that_stays_keeps_its_group() {
     assert_eq!(site.node.stats().len(), 1);
 }
 
-/// A group of which much lies in the spill store, or is on its way there.
+/// A group of which much lies in the spill store, or is on the way there.
 #[test]
 fn what_was_spilled_goes_with_its_group() {
     for finish in [false, true] {

@@ -19,7 +19,7 @@ fn a_sync_that_is_alone_is_done_at_once_and_lasts() {
     assert_eq!(reader.entries, [(1, b"one".to_vec())]);
 }
 
-/// One that is on its way is not overtaken: it would say later that less is synced.
+/// One that is on the way is not overtaken: it would say later that less is synced.
 #[test]
 fn beside_a_job_it_is_left_to_another_one() {
     let mut bench = Bench::new();

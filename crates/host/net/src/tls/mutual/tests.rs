@@ -88,7 +88,7 @@ fn talk(client: &mut Line, server: &mut Line, step: usize, text: &[u8]) -> io::R
             client.close(&mut near);
             over = true;
         } else {
-            // The end itself may still be on its way.
+            // The end itself may still be on the way.
             let _ = client.flush(&mut near);
         }
         if client.is_handshaking() {

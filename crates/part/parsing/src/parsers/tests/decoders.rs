@@ -194,7 +194,7 @@ fn without_a_process_nothing_is_said_of_texts() {
     }
 }
 
-/// Every zone is told by its number.
+/// Every zone is told by number.
 #[test]
 fn zones_have_bits() {
     let decoders = decoders();

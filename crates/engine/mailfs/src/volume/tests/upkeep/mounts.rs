@@ -50,7 +50,7 @@ fn begin(several: &mut Several, number: usize) {
     assert!(several.volume(number).collect(now, terms));
 }
 
-/// Collects until moved rows wait for their commit, which stays on its way.
+/// Collects until moved rows wait for their commit, which stays on the way.
 fn move_and_hold(several: &mut Several, number: usize) {
     begin(several, number);
     let mut has_moved = false;
