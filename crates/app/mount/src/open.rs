@@ -109,6 +109,10 @@ fn opened(slot: &Slot, opener: &Opener, file: &Path) -> Result<SlotKeys, Refusal
             FormatError::Seal { .. } => Refusal::Key(Failure::new(format!(
                 "{shown}: expected the passphrase or key file of this key slot; found another one"
             ))),
+            // A key file for the slot of a passphrase, or the other way round: another slot may be meant.
+            FormatError::Form { what: "secret", .. } => {
+                Refusal::Key(Failure::new(format!("{shown}: {error}")))
+            }
             other => Refusal::Other(Failure::new(format!("{shown}: {other}"))),
         }
     })
