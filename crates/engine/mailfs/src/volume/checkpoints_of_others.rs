@@ -22,8 +22,8 @@ impl<S: Storage> Volume<S> {
         // Pages that no row of a checkpoint names are garbage some days later.
         let key = Key::State(newest.covers.get()).encode();
         let rows = coming.rows.iter().filter(|row| row.key == key);
-        let rows = rows.filter_map(|row| StateRow::decode(row.value.as_deref()?).ok());
-        if let Some(row) = rows.last().filter(StateRow::has_pages)
+        let mut rows = rows.filter_map(|row| StateRow::decode(row.value.as_deref()?).ok());
+        if let Some(row) = rows.next_back().filter(StateRow::has_pages)
             && row.root != newest.root
         {
             self.take_checkpoint(Checkpoint {
