@@ -168,15 +168,15 @@ mod tests {
 
     #[test]
     fn a_crate_may_not_grow_beyond_the_gate() {
-        let file = long(CRATE / 24);
-        let names: Vec<_> = (0..25)
+        let file = long(CRATE / 30);
+        let names: Vec<_> = (0..31)
             .map(|number| format!("crates/base/units/src/f{number}.rs"))
             .collect();
         let files = |count: usize| -> Vec<_> {
             let names = names.iter().take(count);
             names.map(|name| (name.as_str(), file.as_str())).collect()
         };
-        assert_eq!((count(&files(24)), count(&files(25))), (0, 1));
+        assert_eq!((count(&files(30)), count(&files(31))), (0, 1));
     }
 
     #[test]
