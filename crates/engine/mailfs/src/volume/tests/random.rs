@@ -326,7 +326,7 @@ fn run(seed: u64) -> Result<(), String> {
 }
 
 /// Seeds of a run.
-const SEEDS: std::ops::Range<u64> = 0..300;
+const SEEDS: std::ops::Range<u64> = 0..100;
 
 #[test]
 fn nothing_acknowledged_is_lost() {
