@@ -54,8 +54,9 @@ struct FileState {
 
 #[derive(Debug, Default)]
 struct DiskState {
-    names: BTreeMap<String, MemoryFile>,
-    durable_names: BTreeMap<String, MemoryFile>,
+    /// A directory holds no [`MemoryFile`]: files hold their disk, and neither would ever be freed.
+    names: BTreeMap<String, SharedFile>,
+    durable_names: BTreeMap<String, SharedFile>,
     capacity: Option<u64>,
     fail_syncs: bool,
     /// Changes and syncs until now.
@@ -78,10 +79,13 @@ impl DiskState {
     }
 }
 
+/// The octets of a file, shared by all who have the file open.
+type SharedFile = Arc<Mutex<FileState>>;
+
 /// A file on a [`MemoryDisk`].
 #[derive(Debug, Clone)]
 pub struct MemoryFile {
-    state: Arc<Mutex<FileState>>,
+    state: SharedFile,
     disk: Arc<Mutex<DiskState>>,
 }
 
@@ -104,7 +108,7 @@ impl MemoryDisk {
         }
         disk.durable_names = disk.names.clone();
         for file in disk.names.values() {
-            let mut file = lock(&file.state);
+            let mut file = lock(file);
             let mut data = file.durable.clone();
             for change in std::mem::take(&mut file.pending) {
                 match fate.pick(3) {
@@ -155,7 +159,7 @@ impl MemoryDisk {
     #[must_use]
     pub fn file(&self, name: &str) -> Option<Vec<u8>> {
         let file = lock(&self.0).names.get(name)?.clone();
-        let data = lock(&file.state).data.clone();
+        let data = lock(&file).data.clone();
         Some(data)
     }
 
@@ -167,7 +171,7 @@ impl MemoryDisk {
         let mut disk = lock(&self.0);
         match (data, disk.names.get(name)) {
             (Some(data), Some(file)) => {
-                let mut file = lock(&file.state);
+                let mut file = lock(file);
                 (file.durable, file.data) = (data.clone(), data);
                 file.pending.clear();
             }
@@ -181,16 +185,13 @@ impl MemoryDisk {
     pub fn copy(&self) -> Self {
         let copy = Self::default();
         for (name, file) in &lock(&self.0).names {
-            let data = lock(&file.state).data.clone();
+            let data = lock(file).data.clone();
             let state = FileState {
                 durable: data.clone(),
                 data,
                 pending: Vec::new(),
             };
-            let file = MemoryFile {
-                state: Arc::new(Mutex::new(state)),
-                disk: Arc::clone(&copy.0),
-            };
+            let file: SharedFile = Arc::new(Mutex::new(state));
             let mut disk = lock(&copy.0);
             disk.names.insert(name.clone(), file.clone());
             disk.durable_names.insert(name.clone(), file);
@@ -216,13 +217,17 @@ impl Storage for MemoryDisk {
             state: Arc::default(),
             disk: Arc::clone(&self.0),
         };
-        disk.names.insert(name.to_owned(), file.clone());
+        disk.names.insert(name.to_owned(), Arc::clone(&file.state));
         Ok(file)
     }
 
     fn open(&self, name: &str) -> io::Result<MemoryFile> {
-        let file = lock(&self.0).names.get(name).cloned();
-        file.ok_or_else(|| io::ErrorKind::NotFound.into())
+        let state = lock(&self.0).names.get(name).cloned();
+        let state = state.ok_or(io::ErrorKind::NotFound)?;
+        Ok(MemoryFile {
+            state,
+            disk: Arc::clone(&self.0),
+        })
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -278,7 +283,7 @@ impl MemoryFile {
 
 fn used(disk: &DiskState) -> u64 {
     let files = disk.names.values();
-    files.map(|file| lock(&file.state).data.len() as u64).sum()
+    files.map(|file| lock(file).data.len() as u64).sum()
 }
 
 impl StorageFile for MemoryFile {
@@ -328,5 +333,20 @@ impl StorageFile for MemoryFile {
             .iter()
             .for_each(|change| change.apply(durable, usize::MAX));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_ends_with_its_last_owner() {
+        let disk = MemoryDisk::default();
+        drop(disk.create("file").expect("room"));
+        let weak = Arc::downgrade(&disk.0);
+        drop(disk.copy());
+        drop(disk);
+        assert!(weak.upgrade().is_none());
     }
 }
