@@ -42,7 +42,20 @@ impl<S: Storage> Volume<S> {
                 // The next try comes after a pause.
                 self.fetch_missing(Urgency::Background);
             }
+            Err(Errno::Stale) => self.leave_open(&line),
             Err(error) => self.steps.push_back(Step::Log(Notice::Rows(error))),
+        }
+    }
+
+    /// Commits that only their own mount can merge stay open, and are told once.
+    fn leave_open(&mut self, line: &[MailId]) {
+        for id in line {
+            if let Some(outside) = self.follow.outside.get_mut(id)
+                && !std::mem::replace(&mut outside.is_told, true)
+            {
+                let uid = outside.found.uid;
+                self.steps.push_back(Step::Log(Notice::Stranded(uid)));
+            }
         }
     }
 
@@ -74,7 +87,9 @@ impl<S: Storage> Volume<S> {
         ripe.sort_unstable();
         let roots = ripe.iter();
         let mut roots = roots.filter(|(_, id, parent)| {
-            !self.follow.is_open(*parent)
+            let outside = self.follow.outside.get(id);
+            outside.is_some_and(|outside| !outside.is_told)
+                && !self.follow.is_open(*parent)
                 && self.follow.since(*parent).is_some()
                 && !self.is_replaced(*id)
         });
@@ -173,6 +188,10 @@ impl<S: Storage> Volume<S> {
             named.extend(&outside.found.record.merged);
         }
         let (ours, theirs) = self.sides(parent.unwrap_or_default(), changed)?;
+        if self.has_ended(&ours, parent.unwrap_or_default())? {
+            // The mount of the commit has the content, and nobody else.
+            return Err(Errno::Stale);
+        }
         let host = self.machine_of(writer, &ours);
         let merged =
             self.merge_rows((&ours, &theirs), &std::collections::BTreeSet::new(), &host)?;

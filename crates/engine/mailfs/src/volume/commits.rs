@@ -46,7 +46,7 @@ impl<S: Storage> Volume<S> {
 
     /// Builds a commit for all wants whose packs are stored.
     pub(super) fn build_ready(&mut self) {
-        if self.journal.is_full() {
+        if self.journal.is_full() || matches!(self.read_only, Some(Notice::Buried(_))) {
             return;
         }
         self.want_barriers();
@@ -228,6 +228,9 @@ impl<S: Storage> Volume<S> {
             self.cache.put(extent, octets);
         }
         self.forget_fates();
+        if self.is_quiet() && self.commits.changed.is_empty() {
+            self.uploads.placed.clear();
+        }
         self.release_waiters(flight.waiters);
         self.registered();
         let needed = self.commits.needed(self.journal.position());

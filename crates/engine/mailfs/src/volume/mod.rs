@@ -7,6 +7,7 @@ mod adopt;
 mod boot;
 mod bring;
 mod build;
+mod buried;
 mod cached;
 mod calls;
 mod chain;

@@ -29,6 +29,8 @@ struct Rebased {
     parts: Vec<Part>,
     /// Rows that wait for a commit.
     local: BTreeSet<Vec<u8>>,
+    /// A pack of content that no commit has, which is gone.
+    buried: Option<u64>,
 }
 
 impl<S: Storage> Volume<S> {
@@ -82,6 +84,7 @@ impl<S: Storage> Volume<S> {
                 changed.push(key.clone());
             }
         }
+        let buried = self.find_buried(&theirs)?;
         if !self.files.tree().has_all() {
             return Err(Errno::Again);
         }
@@ -93,6 +96,7 @@ impl<S: Storage> Volume<S> {
             changed,
             parts,
             local,
+            buried,
         })
     }
 
@@ -106,6 +110,9 @@ impl<S: Storage> Volume<S> {
             self.files.keep(inode, row);
         }
         self.settle_contents((&rebased.ours, &rebased.theirs), &rebased.merged)?;
+        if let Some(pack) = rebased.buried {
+            self.fail(Notice::Buried(pack));
+        }
         rebased.parts.extend(self.relocate(&rebased.merged.places));
         self.number_theirs(&rebased.theirs);
         self.invalidate(rebased.changed.into_iter());
@@ -158,6 +165,7 @@ impl<S: Storage> Volume<S> {
     /// Puts the winner's rows into the tree.
     fn apply_theirs(&mut self, won: Won, rows: &[RowChange]) -> Result<Sides, Errno> {
         let mut theirs = Sides::new();
+        self.note_named(rows);
         for RowChange { key, value } in rows {
             let base = self.files.tree().get(key)?;
             let side = theirs

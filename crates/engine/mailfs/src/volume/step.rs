@@ -138,8 +138,16 @@ pub enum Notice {
     #[error("{0}")]
     Conflict(Conflict),
     /// A commit of another mount lost a race, and lies on a state that is not known any more: the commit stays as it is.
-    #[error("the commit of UID {0} of the log cannot be merged: its parent is too old")]
+    #[error(
+        "the commit of UID {0} of the log cannot be merged: its parent is too old, or its content is gone"
+    )]
     Stranded(u32),
+    /// Mails with content that no commit names yet were removed as garbage: the journal has the content, and the next mount sends
+    /// it again.
+    #[error(
+        "pack {0} was removed before a commit named it: mount again, so that its content is sent once more"
+    )]
+    Buried(u64),
     /// Another mount has changed the keys, and this one cannot read a commit since.
     #[error("the keys of the volume were changed: mount again with the new slot")]
     NewKeys,

@@ -338,6 +338,7 @@ impl<S: Storage> Volume<S> {
 
     /// The ranges of a chunk have their place.
     pub(super) fn place(&mut self, cut: &Cut, extent: Extent) {
+        self.uploads.placed.insert(extent.pack.0);
         let mut in_chunk = 0_u32;
         for (id, skip, length) in &cut.ranges {
             let fate = Fate::Placed {

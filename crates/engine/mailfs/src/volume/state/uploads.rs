@@ -3,7 +3,7 @@
 use crate::content::{CHUNK_MAX, Piece, Source, UnsentId};
 use crate::format::{ChunkId, MailCopy, PackNumber};
 use crate::volume::job::{Packed, Unpacked};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use vere_ports::files::Inode;
 use vere_ports::mail_accounts::Urgency;
 
@@ -23,6 +23,8 @@ pub(crate) struct Uploads {
     pub(crate) coming: HashMap<ChunkId, (u64, usize)>,
     /// Packs whose chunks have ids, and wait for rows that tell whether the volume has the chunks.
     pub(crate) late: Vec<(PackNumber, Vec<ChunkId>)>,
+    /// Packs in which content was placed since all changes were in the chain: the journal has this content.
+    pub(crate) placed: HashSet<u64>,
 }
 
 /// A pack on the way.

@@ -101,13 +101,16 @@ impl<S: Storage> Volume<S> {
     }
 
     /// The row of a pack; absent for a wrong one.
-    pub(super) fn pack_row(&self, number: u64) -> Result<Option<PackRow>, Errno> {
+    pub(in crate::volume) fn pack_row(&self, number: u64) -> Result<Option<PackRow>, Errno> {
         let row = self.files.tree().get(&Key::Pack(number).encode())?;
         Ok(row.and_then(|row| PackRow::decode(&row).ok()))
     }
 
     /// The row of a tombstone; absent for a wrong one.
-    pub(super) fn tombstone_row(&self, number: u64) -> Result<Option<TombstoneRow>, Errno> {
+    pub(in crate::volume) fn tombstone_row(
+        &self,
+        number: u64,
+    ) -> Result<Option<TombstoneRow>, Errno> {
         let row = self.files.tree().get(&Key::Tombstone(number).encode())?;
         Ok(row.and_then(|row| TombstoneRow::decode(&row).ok()))
     }

@@ -84,6 +84,16 @@ impl<S: Storage> Volume<S> {
         }
     }
 
+    /// Rows of another mount: the packs that they name are needed.
+    pub(in super::super) fn note_named(&mut self, rows: &[crate::format::commit::RowChange]) {
+        if let Some(upkeep) = &mut self.upkeep {
+            for row in rows {
+                let packs = packs_of(&row.key, row.value.as_deref().unwrap_or_default());
+                upkeep.touched.extend(packs.iter().map(|pack| pack.0));
+            }
+        }
+    }
+
     /// A pack is stored; perhaps with moved content.
     pub(in super::super) fn note_moved(&mut self, number: PackNumber, places: &[Place]) {
         if let Some(upkeep) = &mut self.upkeep
@@ -110,6 +120,10 @@ impl<S: Storage> Volume<S> {
         for (number, row) in &upkeep.garbage.due {
             let tombstone = self.tombstone_row(*number)?;
             if tombstone.is_none_or(|found| found.mail != row.mail) {
+                continue;
+            }
+            if upkeep.touched.contains(number) {
+                // A file names the pack since the plan was made: the next run looks again.
                 continue;
             }
             let named = self.pack_row(*number)?;

@@ -101,13 +101,7 @@ fn expect(several: &mut Several, files: &[(&str, String)]) {
         assert!(several.tree(mount) == files, "mount {mount}, anew");
     }
     several.quiet();
-    let mut packs = 0;
-    for account in 1..=2 {
-        let account = several.accounts.get_mut(&account).unwrap();
-        packs += account
-            .mailbox("data-0001")
-            .map_or(0, |mailbox| mailbox.mails.len());
-    }
+    let packs = packs(several);
     assert!(packs <= 2, "{packs}");
     assert_eq!(conflicts(several), []);
 }
@@ -166,4 +160,52 @@ fn a_write_of_an_earlier_start_is_no_conflict_for_a_move() {
     assert_eq!(collect(&mut several, GC).packs_moved, 1);
     several.mount(OTHER).unwrap();
     expect(&mut several, &[("b", text("b") + ", more")]);
+}
+
+fn packs(several: &mut Several) -> usize {
+    let accounts = several.accounts.values_mut();
+    let shelves = accounts.filter_map(|account| account.mailbox("data-0001"));
+    shelves.map(|shelf| shelf.mails.len()).sum()
+}
+
+/// A mount goes offline between a pack and the commit that names the pack.
+fn stored_and_offline() -> Several {
+    let mut several = Several::new(2);
+    several.put(GC, "x", "x");
+    several.sync(GC).unwrap();
+    several.quiet();
+    several.put(OTHER, "late", &text("l"));
+    several.begin_sync(OTHER);
+    while packs(&mut several) == 0 {
+        several.step(OTHER);
+    }
+    several.until_append(OTHER);
+    several.mounts[OTHER].is_held = true;
+    assert_eq!(collect(&mut several, GC).orphans, 1);
+    several
+}
+
+#[test]
+fn content_whose_pack_was_removed_before_the_commit_is_sent_again() {
+    let mut several = stored_and_offline();
+    several.pass(25 * 3_600);
+    assert_eq!(collect(&mut several, GC).removed, 1);
+    assert_eq!(packs(&mut several), 0);
+    several.quiet();
+    let state = several.volume(OTHER).read_only().cloned();
+    assert!(matches!(state, Some(Notice::Buried(_))), "{state:?}");
+    several.kill(OTHER);
+    several.mount(OTHER).unwrap();
+    let files = [("x", "x".to_owned()), ("late", text("l"))];
+    expect(&mut several, &files);
+}
+
+#[test]
+fn a_pack_with_a_tombstone_is_committed_within_the_grace_time() {
+    let mut several = stored_and_offline();
+    several.pass(3_600);
+    several.quiet();
+    assert_eq!(several.volume(OTHER).read_only(), None);
+    let files = [("x", "x".to_owned()), ("late", text("l"))];
+    expect(&mut several, &files);
 }
