@@ -101,6 +101,15 @@ const LAYERS: &[Layer] = &[
         "crates/engine/keep",
         &[BASE, SHARED, PROTOCOLS, &["crates/engine/files"]],
     ),
+    inner(
+        "crates/engine/order",
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            &["crates/engine/keep", "crates/engine/placement"],
+        ],
+    ),
     // A volume brings files to accounts and back, and keeps octets on the local disk.
     inner(
         "crates/engine/mailfs",
@@ -112,6 +121,7 @@ const LAYERS: &[Layer] = &[
                 "crates/engine/files",
                 "crates/engine/inventory",
                 "crates/engine/keep",
+                "crates/engine/order",
                 "crates/engine/placement",
                 "crates/engine/sealing",
             ],

@@ -14,8 +14,8 @@ use crate::workspace::Workspace;
 const AIM: usize = 500;
 /// Lines that no file may exceed.
 const GATE: usize = 1000;
-/// Lines that no crate below `crates` may exceed. The aim is 12,000; the largest crate is the engine of volumes.
-const CRATE: usize = 12_600;
+/// Lines that no crate below `crates` may exceed.
+const CRATE: usize = 12_000;
 /// The list of files above the aim, relative to the root.
 const LIST: &str = "xtask/sizes.txt";
 

@@ -52,7 +52,7 @@ pub struct Recovered {
     pub facts: Facts,
     /// Every slot.
     pub slots: Vec<SlotReport>,
-    /// Accounts with older facts than these, or without any.
+    /// Accounts whose facts are older or missing.
     pub behind: Vec<AccountId>,
     /// Accounts that could not be read, with the reason.
     pub faults: BTreeMap<AccountId, String>,

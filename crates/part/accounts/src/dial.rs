@@ -29,7 +29,7 @@ pub enum DialError {
     Bye(Status),
     /// The server refuses the login; the answer.
     Refused(Status),
-    /// There is no password or token to log in with.
+    /// The login lacks a password and a token.
     NoSecret(Failure),
 }
 

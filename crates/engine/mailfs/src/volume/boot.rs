@@ -30,6 +30,7 @@ use super::state::speed::Speed;
 use super::state::uploads::Uploads;
 use super::state::{Terms, Volume};
 use super::step::Moment;
+use crate::breakage::{Breakage, is_broken};
 use crate::format::{Keys, MailId, VolumeId};
 use crate::posix::{Files, Numbers, root_folder};
 use crate::tree::Tree;
@@ -130,8 +131,11 @@ pub(super) fn assemble<S: Storage>(
     of: Create,
     (tree, journal): (Tree, Journal<S>),
     now: Moment,
-    chain: Chain,
+    mut chain: Chain,
 ) -> Volume<S> {
+    if is_broken(Breakage::Gap) {
+        chain.skip_gaps();
+    }
     Volume {
         seals: Seals {
             volume: of.volume,

@@ -11,10 +11,11 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
 use super::accounts::{PAGES_MAILBOX, mailbox_name};
+use super::found::own_row;
 use super::packs::Located;
 use super::record::{Part, Won};
 use super::scarcity::comes_back;
-use super::state::checkpoints::{Making, own_row};
+use super::state::checkpoints::Making;
 use super::state::commits::Flight;
 use super::state::pages::ASKED_MAX;
 use super::state::{Asked, Volume};

@@ -242,7 +242,7 @@ impl<S: Storage> Volume<S> {
         }
         let log = mailbox_name(LOG_MAILBOX);
         while !self.is_far_behind()
-            && let Some(next) = self.chain.next()
+            && let Some(next) = self.chain.poll()
         {
             match next {
                 Next::Append(id, mail) => {

@@ -10,32 +10,16 @@ use vere_ports::storage::Storage;
 
 use super::accounts::{LOG_MAILBOX, mailbox_name};
 use super::chain::Child;
+use super::found::{Found, is_own_row, own_row};
 use super::record::{Part, Won};
-use super::state::checkpoints::own_row;
 use super::state::follow::{COMING_MAX, Coming};
-use super::state::opening::Found;
 use super::state::pages::Rows;
 use super::state::{Asked, Volume};
 use super::step::{Notice, Step};
 use crate::format::commit::RowChange;
-use crate::format::{Head, Kind, MailId, mail};
-use crate::rows::{Key, PackRow, RowValue, slots_prefix};
+use crate::format::{Head, Kind, mail};
+use crate::rows::{Key, slots_prefix};
 use crate::tree::Change;
-
-/// A commit, as the order wants it.
-fn child_of(found: &Found) -> Child {
-    Child {
-        id: found.id(),
-        parent: found.record.parent,
-        covers: found.record.checkpoint.map_or(0, |of| of.covers.get()),
-    }
-}
-
-/// Whether a row is that of a commit's own mail.
-fn is_own_pack(commit: MailId, key: &[u8], value: Option<&[u8]>) -> bool {
-    let row = value.and_then(|value| PackRow::decode(value).ok());
-    matches!(Key::decode(key), Ok(Key::Pack(_))) && row.is_some_and(|row| row.mail == commit)
-}
 
 /// How soon after a change the log is watched again.
 const WATCH_AGAIN: Duration = Duration::from_secs(1);
@@ -63,7 +47,7 @@ impl<S: Storage> Volume<S> {
         match Found::read(uid, body, self.lead_encoding(), seals) {
             Ok(found) if !self.epochs.allow(found.head.epoch) => None,
             Ok(found) => {
-                let child = child_of(&found);
+                let child = found.child();
                 self.follow.put_outside(found, self.now.steady);
                 Some(child)
             }
@@ -97,7 +81,7 @@ impl<S: Storage> Volume<S> {
     /// Commits outside the chain, as the log had them at the beginning.
     pub(super) fn follow_others(&mut self, outside: Vec<Found>) {
         for found in outside {
-            self.chain.see(found.uid, child_of(&found));
+            self.chain.see(found.uid, found.child());
             self.follow.put_outside(found, self.now.steady);
         }
         self.follow.refresh_at = Some(self.now.steady + self.terms.refresh);
@@ -266,7 +250,7 @@ impl<S: Storage> Volume<S> {
                 Err(_) => {
                     tree.take_missing();
                     // Nobody had a row of the commit's own mail before.
-                    if is_own_pack(won.commit, &key, value.as_deref()) {
+                    if is_own_row(won.commit, &key, value.as_deref()) {
                         before.push((key.clone(), None));
                     } else {
                         self.follow.forget_history();

@@ -10,7 +10,6 @@ mod build;
 mod buried;
 mod cached;
 mod calls;
-mod chain;
 mod checkpoints;
 mod checkpoints_of_others;
 mod commits;
@@ -20,9 +19,7 @@ mod dedup;
 mod events;
 mod facts;
 mod fetches;
-mod fingerprint;
 mod follow;
-mod found;
 mod gone;
 mod local_room;
 mod opening;
@@ -45,6 +42,7 @@ mod upkeep;
 mod uploads;
 
 use vere_keep::{chunk_store, journal, keep_job, local, page_store, record};
+use vere_order::{chain, fingerprint, found};
 use vere_placement::{accounts, rates, scarcity, strategy};
 use vere_sealing::job;
 

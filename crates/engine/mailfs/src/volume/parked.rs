@@ -95,7 +95,7 @@ impl<S: Storage> Volume<S> {
         self.scan_packs();
     }
 
-    /// Carries out calls that wait for nothing any more.
+    /// Carries out calls whose pages have come.
     pub(super) fn run_parked(&mut self) {
         let mut from = 0;
         while let Some(place) = self.pages.next_ready(from) {

@@ -3,8 +3,9 @@
 use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
 
+use super::found::Found;
 use super::record::Part;
-use super::state::opening::{Found, OpenError};
+use super::state::opening::OpenError;
 use super::state::{Machine, RESERVED, Volume};
 use super::step::{Notice, Step};
 use crate::format::MailId;

@@ -6,9 +6,10 @@ use std::mem;
 use vere_ports::files::{Errno, Inode};
 use vere_ports::storage::Storage;
 
+use super::found::Found;
 use super::record::{Begun, Part, Won};
 use super::state::Volume;
-use super::state::opening::{Found, OpenError};
+use super::state::opening::OpenError;
 use super::step::Notice;
 use crate::format::MailId;
 use crate::posix::{ContentChange, Numbers};

@@ -17,14 +17,14 @@ use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX};
 use crate::volume::boot::assemble;
 use crate::volume::chain::Chain;
 use crate::volume::fingerprint::Fingerprint;
-use crate::volume::found::in_order;
+use crate::volume::found::{Found, in_order};
 use crate::volume::record::{Part, Won};
 use crate::volume::register::registration;
 use crate::volume::replay::Replay;
 use crate::volume::state::Volume;
 use crate::volume::state::checkpoints::Checkpoints;
 use crate::volume::state::follow::Follow;
-use crate::volume::state::opening::{Found, OpenError};
+use crate::volume::state::opening::OpenError;
 use crate::volume::step::Moment;
 
 /// The commits of a log.

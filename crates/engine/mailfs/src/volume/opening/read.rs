@@ -8,8 +8,9 @@ use super::{Asked, OpenStep, Opening, Stage};
 use crate::format::subject::id_word;
 use crate::format::{Encoding, FormatError, Locator, Place, open_frame};
 use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
+use crate::volume::found::Found;
 use crate::volume::job::OpenJob;
-use crate::volume::state::opening::{Found, OpenError};
+use crate::volume::state::opening::OpenError;
 use crate::volume::step::Notice;
 
 impl<S: Storage> Opening<S> {

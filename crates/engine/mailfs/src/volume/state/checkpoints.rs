@@ -6,11 +6,9 @@ use std::num::NonZeroU64;
 use bytes::Bytes;
 use vere_ports::files::CallId;
 
-use crate::format::commit::{Checkpoint, RowChange};
-use crate::format::{Kind, Locator, MailCopy, PackNumber};
+use crate::format::Locator;
+use crate::format::commit::Checkpoint;
 use crate::pages::Draft;
-use crate::rows::{Key, PackRow, RowValue};
-use crate::volume::accounts::LOG_MAILBOX;
 use crate::volume::record::Won;
 
 /// Commits after which a checkpoint is due.
@@ -73,26 +71,6 @@ pub(crate) struct Making {
 pub(crate) struct Finish {
     pub(crate) calls: Vec<CallId>,
     pub(crate) has_tried: bool,
-}
-
-/// The row of a commit that has content: no commit can have its own UID.
-pub(crate) fn own_row(won: Won, lead: u16, (pack, octets): (PackNumber, u32)) -> RowChange {
-    let copy = MailCopy {
-        account: lead,
-        mailbox: LOG_MAILBOX,
-        uid: won.uid,
-    };
-    let row = PackRow {
-        mail: won.commit,
-        kind: Kind::Commit as u8,
-        group: 0,
-        octets,
-        copies: vec![copy],
-    };
-    RowChange {
-        key: Key::Pack(pack.0).encode(),
-        value: Some(row.encode()),
-    }
 }
 
 impl Checkpoints {

@@ -6,9 +6,9 @@ use hashbrown::{HashMap, HashSet};
 use vere_ports::files::Inode;
 use vere_units::Timestamp;
 
-use super::opening::Found;
 use crate::format::MailId;
 use crate::format::commit::{Checkpoint, RecordKind, RowChange};
+use crate::volume::found::Found;
 use crate::volume::record::Won;
 use bytes::Bytes;
 

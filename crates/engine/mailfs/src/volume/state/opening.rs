@@ -3,8 +3,6 @@
 use vere_ports::files::Errno;
 use vere_ports::mail_accounts::Fault;
 
-use crate::format::Head;
-use crate::format::commit::Record;
 use crate::volume::fingerprint::Fingerprint;
 use crate::volume::journal::JournalError;
 
@@ -49,13 +47,4 @@ pub enum OpenError {
         "the accounts lack the earlier state of the volume on which changes of this machine's journal lie"
     )]
     Overtaken,
-}
-
-/// An authentic commit of the log.
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) uid: u32,
-    pub(crate) head: Head,
-    pub(crate) octets: u32,
-    pub(crate) record: Record,
 }

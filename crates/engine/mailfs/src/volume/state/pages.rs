@@ -36,7 +36,7 @@ pub(crate) struct PageFetches {
     pub(crate) fetches: HashMap<PageKey, PageFetch>,
     /// Requests under way.
     pub(crate) asked: usize,
-    /// Pages that no account has, and until when nobody is asked again.
+    /// Pages without a copy in any account, each with the time of the next question.
     pub(crate) lost: HashMap<PageKey, Timestamp>,
     /// Mails that have other UIDs than their locators tell: UIDVALIDITY, UID.
     pub(crate) moved: HashMap<MailId, (u32, u32)>,

@@ -31,7 +31,7 @@ impl Fingerprint {
     }
 
     /// The generation.
-    pub(super) const fn generation(self) -> u64 {
+    pub const fn generation(self) -> u64 {
         self.generation
     }
 }

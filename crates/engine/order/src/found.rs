@@ -2,15 +2,63 @@
 
 use std::collections::HashMap;
 
-use super::record::Won;
-use super::state::checkpoints::own_row;
-use super::state::opening::Found;
+use vere_keep::record::Won;
+use vere_placement::accounts::LOG_MAILBOX;
+
+use crate::chain::Child;
 use crate::format::commit::{Record, RowChange};
-use crate::format::{Encoding, FormatError, Keys, Kind, MailId, VolumeId, mail, open};
+use crate::format::{
+    Encoding, FormatError, Head, Keys, Kind, MailCopy, MailId, PackNumber, VolumeId, mail, open,
+};
+use crate::rows::{Key, PackRow, RowValue};
+
+/// An authentic commit of the log.
+#[derive(Debug)]
+pub struct Found {
+    /// The UID in the log.
+    pub uid: u32,
+    /// The head of the mail.
+    pub head: Head,
+    /// Octets of the decoded mail.
+    pub octets: u32,
+    /// The record.
+    pub record: Record,
+}
+
+/// Whether a row is that of a commit's own mail.
+#[must_use]
+pub fn is_own_row(commit: MailId, key: &[u8], value: Option<&[u8]>) -> bool {
+    let row = value.and_then(|value| PackRow::decode(value).ok());
+    matches!(Key::decode(key), Ok(Key::Pack(_))) && row.is_some_and(|row| row.mail == commit)
+}
+
+/// The row of a commit that has content: no commit can have its own UID.
+pub fn own_row(won: Won, lead: u16, (pack, octets): (PackNumber, u32)) -> RowChange {
+    let copy = MailCopy {
+        account: lead,
+        mailbox: LOG_MAILBOX,
+        uid: won.uid,
+    };
+    let row = PackRow {
+        mail: won.commit,
+        kind: Kind::Commit as u8,
+        group: 0,
+        octets,
+        copies: vec![copy],
+    };
+    RowChange {
+        key: Key::Pack(pack.0).encode(),
+        value: Some(row.encode()),
+    }
+}
 
 impl Found {
     /// Reads a commit.
-    pub(super) fn read(
+    ///
+    /// # Errors
+    ///
+    /// A mail that the keys do not open, that is no commit, or is one of another volume.
+    pub fn read(
         uid: u32,
         body: &[u8],
         encoding: Encoding,
@@ -34,12 +82,23 @@ impl Found {
         })
     }
 
-    pub(super) const fn id(&self) -> MailId {
+    /// The mail id.
+    pub const fn id(&self) -> MailId {
         self.head.mail
     }
 
+    /// The commit, as the order wants it.
+    #[must_use]
+    pub fn child(&self) -> Child {
+        Child {
+            id: self.id(),
+            parent: self.record.parent,
+            covers: self.record.checkpoint.map_or(0, |of| of.covers.get()),
+        }
+    }
+
     /// The commit's place in the chain.
-    pub(super) const fn won(&self, uid_validity: u32) -> Won {
+    pub const fn won(&self, uid_validity: u32) -> Won {
         Won {
             commit: self.head.mail,
             generation: self.record.generation,
@@ -50,7 +109,7 @@ impl Found {
 
     /// The rows that the chain has with this commit. A commit cannot hold its own UID, and a later commit may have been lost
     /// with its mount: so the row of a commit with content follows from its place.
-    pub(super) fn rows(&self, lead: u16) -> Vec<RowChange> {
+    pub fn rows(&self, lead: u16) -> Vec<RowChange> {
         let mut rows = self.record.rows.clone();
         if !self.record.index.entries.is_empty() {
             let mail = (self.head.pack, self.octets);
@@ -62,7 +121,7 @@ impl Found {
 
 /// The chain, and commits outside: from the volume's first commit on, or from a given one, the child of a commit is the one with
 /// the lowest UID.
-pub(super) fn in_order(mut commits: Vec<Found>, first: Option<MailId>) -> (Vec<Found>, Vec<Found>) {
+pub fn in_order(mut commits: Vec<Found>, first: Option<MailId>) -> (Vec<Found>, Vec<Found>) {
     drop_revoked(&mut commits);
     commits.sort_by_key(|found| found.uid);
     let mut chain: Vec<Found> = Vec::new();

@@ -9,24 +9,23 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use bytes::Bytes;
 use vere_ports::mail_accounts::Listed;
 
-use super::record::Won;
-use crate::breakage::{Breakage, is_broken};
 use crate::format::{Kind, MailId, Subject};
+use vere_keep::record::Won;
 
 /// Commits of other mounts that are read at once.
 const READS_MAX: usize = 16;
 
 /// A commit on the way.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub struct Sent {
     /// The commit.
-    pub(crate) id: MailId,
+    pub id: MailId,
     /// Its parent.
-    pub(crate) parent: MailId,
+    pub parent: MailId,
     /// Its generation.
-    pub(crate) generation: u64,
+    pub generation: u64,
     /// The mail, kept for another try.
-    pub(crate) mail: Bytes,
+    pub mail: Bytes,
     state: State,
 }
 
@@ -54,18 +53,18 @@ impl Sent {
 
 /// An authentic commit, as the order wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Child {
+pub struct Child {
     /// The commit.
-    pub(crate) id: MailId,
+    pub id: MailId,
     /// Its parent.
-    pub(crate) parent: MailId,
+    pub parent: MailId,
     /// The generation that the commit's checkpoint covers, which the chain has therefore; 0 for none.
-    pub(crate) covers: u64,
+    pub covers: u64,
 }
 
 /// What the chain wants to be done.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     /// Appends this mail to the log: [`Chain::appended`] or [`Chain::failed`].
     Append(MailId, Bytes),
     /// Lists the log from this UID on: [`Chain::listed`] or [`Chain::list_failed`].
@@ -84,7 +83,7 @@ pub(crate) enum Next {
 
 /// The end of the chain, and commits on the way.
 #[derive(Debug)]
-pub(crate) struct Chain {
+pub struct Chain {
     head: MailId,
     generation: u64,
     uid_validity: u32,
@@ -111,11 +110,13 @@ pub(crate) struct Chain {
     covered: u64,
     /// The numbers of the log have changed, or commits are gone: the chain stands still.
     is_standing: bool,
+    /// Whether the order is broken on purpose.
+    skips_gaps: bool,
 }
 
 impl Chain {
     /// A chain that ends with a commit, all mails up to this UID inspected.
-    pub(crate) fn new(head: Won, known: u32) -> Self {
+    pub fn new(head: Won, known: u32) -> Self {
         Self {
             head: head.commit,
             generation: head.generation,
@@ -133,11 +134,17 @@ impl Chain {
             children: HashMap::new(),
             covered: 0,
             is_standing: false,
+            skips_gaps: false,
         }
     }
 
+    /// Breaks the order, so that a test can show that its checker notices: own commits win although UIDs below are not inspected.
+    pub const fn skip_gaps(&mut self) {
+        self.skips_gaps = true;
+    }
+
     /// The newest commit, on the way or in the chain, and its generation: the next one's parent.
-    pub(crate) fn end(&self) -> (MailId, u64) {
+    pub fn end(&self) -> (MailId, u64) {
         let last = self.sent.back();
         last.map_or((self.head, self.generation), |sent| {
             (sent.id, sent.generation)
@@ -145,12 +152,12 @@ impl Chain {
     }
 
     /// The newest commit in the chain, and its generation.
-    pub(crate) const fn head(&self) -> (MailId, u64) {
+    pub const fn head(&self) -> (MailId, u64) {
         (self.head, self.generation)
     }
 
     /// The newest commit in the chain, with its place.
-    pub(crate) const fn place(&self) -> Won {
+    pub const fn place(&self) -> Won {
         Won {
             commit: self.head,
             generation: self.generation,
@@ -160,22 +167,22 @@ impl Chain {
     }
 
     /// The chain goes on to this commit, read at the beginning.
-    pub(crate) const fn advance_to(&mut self, won: Won) {
+    pub const fn advance_to(&mut self, won: Won) {
         (self.head, self.generation, self.uid) = (won.commit, won.generation, won.uid);
     }
 
     /// Commits on the way.
-    pub(crate) fn under_way(&self) -> usize {
+    pub fn under_way(&self) -> usize {
         self.sent.len()
     }
 
     /// Whether further commits have to wait.
-    pub(crate) fn is_blocked(&self) -> bool {
+    pub fn is_blocked(&self) -> bool {
         self.is_standing || !self.strays.is_empty()
     }
 
     /// A further commit is on the way; its parent is [`Self::end`].
-    pub(crate) fn send(&mut self, id: MailId, mail: Bytes) {
+    pub fn send(&mut self, id: MailId, mail: Bytes) {
         let (parent, generation) = self.end();
         self.sent.push_back(Sent {
             id,
@@ -187,18 +194,18 @@ impl Chain {
     }
 
     /// The log may have new mails.
-    pub(crate) const fn refresh(&mut self) {
+    pub const fn refresh(&mut self) {
         self.is_stale = true;
     }
 
     /// Commits on the way are lost. The mails of others are needed all the same.
-    pub(crate) fn lose(&mut self, is_needed: impl Fn(MailId) -> bool) {
+    pub fn lose(&mut self, is_needed: impl Fn(MailId) -> bool) {
         let sent = self.sent.drain(..);
         self.strays.extend(sent.filter(|sent| is_needed(sent.id)));
     }
 
     /// A commit outside the chain, inspected at the beginning.
-    pub(crate) fn see(&mut self, uid: u32, child: Child) {
+    pub fn see(&mut self, uid: u32, child: Child) {
         self.covered = self.covered.max(child.covers);
         let place = self.children.entry(child.parent).or_insert((uid, child.id));
         if place.0 > uid {
@@ -215,7 +222,7 @@ impl Chain {
     }
 
     /// The account has stored the mail, and may have told where.
-    pub(crate) fn appended(&mut self, id: MailId, place: Option<(u32, u32)>) {
+    pub fn appended(&mut self, id: MailId, place: Option<(u32, u32)>) {
         let is_ours = place.is_some_and(|(uid_validity, _)| self.numbers_are(uid_validity));
         if let Some(sent) = self.find(id) {
             sent.state = match place {
@@ -234,21 +241,21 @@ impl Chain {
     }
 
     /// The account has not said whether the mail is stored.
-    pub(crate) fn failed(&mut self, id: MailId) {
+    pub fn failed(&mut self, id: MailId) {
         if let Some(sent) = self.find(id) {
             sent.state = State::Unknown;
         }
     }
 
     /// The account has refused the mail.
-    pub(crate) fn refused(&mut self, id: MailId) {
+    pub fn refused(&mut self, id: MailId) {
         if let Some(sent) = self.find(id) {
             sent.state = State::Waiting;
         }
     }
 
     /// The log from [`Next::List`]'s UID on. Returns whether the numbers of the log are the ones of before.
-    pub(crate) fn listed(&mut self, uid_validity: u32, mails: Vec<Listed>) -> bool {
+    pub fn listed(&mut self, uid_validity: u32, mails: Vec<Listed>) -> bool {
         self.is_listing = false;
         if !mails.is_empty() && !self.numbers_are(uid_validity) {
             self.is_standing = true;
@@ -293,19 +300,19 @@ impl Chain {
     }
 
     /// A pause is over.
-    pub(crate) const fn look_again(&mut self) {
+    pub const fn look_again(&mut self) {
         self.is_patient = false;
     }
 
     /// The log could not be listed.
-    pub(crate) const fn list_failed(&mut self) {
+    pub const fn list_failed(&mut self) {
         self.is_listing = false;
         self.is_stale = true;
         self.is_patient = true;
     }
 
     /// The mail of [`Next::Judge`] is this authentic commit, or none. `None`: the mail could not be read now.
-    pub(crate) fn judged(&mut self, uid: u32, child: Option<Option<Child>>) {
+    pub fn judged(&mut self, uid: u32, child: Option<Option<Child>>) {
         self.reading.remove(&uid);
         if let Some(child) = child {
             self.read.insert(uid, child);
@@ -313,7 +320,7 @@ impl Chain {
     }
 
     /// The next thing to do, if any. May be called again at once.
-    pub(crate) fn next(&mut self) -> Option<Next> {
+    pub fn poll(&mut self) -> Option<Next> {
         if self.is_standing {
             return None;
         }
@@ -366,7 +373,7 @@ impl Chain {
 
     /// Inspects mails in the order of their UIDs, as far as their content is known.
     fn inspect(&mut self) {
-        if is_broken(Breakage::Gap)
+        if self.skips_gaps
             && let Some((uid, child)) = self.sent.front().and_then(|sent| match sent.state {
                 State::At(uid) => Some((uid, sent.child())),
                 _ => None,
@@ -421,7 +428,7 @@ impl Chain {
     /// only child. Whatever a checkpoint covers is in the chain, and every commit there has a lower UID than the commit that
     /// names the checkpoint: as soon as the listing is inspected, the line is there or broken.
     fn gap(&self) -> Option<u64> {
-        if self.covered <= self.generation || !self.listed.is_empty() || is_broken(Breakage::Gap) {
+        if self.covered <= self.generation || !self.listed.is_empty() || self.skips_gaps {
             return None;
         }
         let (mut at, mut generation) = (self.head, self.generation);
@@ -438,7 +445,7 @@ impl Chain {
     fn advance(&mut self) -> Option<Next> {
         let (_, id) = self.children.get(&self.head)?;
         let is_own = self.sent.front().is_some_and(|sent| sent.id == *id);
-        if is_own && !self.listed.is_empty() && !is_broken(Breakage::Gap) {
+        if is_own && !self.listed.is_empty() && !self.skips_gaps {
             return None;
         }
         let (uid, id) = self.children.remove(&self.head)?;
