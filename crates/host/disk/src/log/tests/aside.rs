@@ -103,7 +103,7 @@ fn a_crash_before_there_is_another_log_leaves_word_of_the_group() {
     let path = folder.path();
     filled(path);
     fs::rename(path.join("group-0001"), path.join("damaged-0007")).unwrap();
-    // A record on the way out.
+    // A group that was on the way out.
     fs::create_dir(path.join("gone-0001")).unwrap();
     let mut directory = open(path);
     assert!(!path.join("gone-0001").exists());
