@@ -208,13 +208,10 @@ pub struct SecretArgs {
     pub(crate) key_file: Option<PathBuf>,
 }
 
-/// `vere fs init`
+/// Accounts on the command line.
 #[derive(Debug, Args)]
-pub struct InitArgs {
-    /// The name of the volume, or the path of its file.
-    #[arg(value_name = "VOLUME")]
-    pub(crate) name: String,
-    /// Accounts that keep the volume: imaps://USER@HOST/, imap://USER@HOST/ (with STARTTLS); HOST may be HOST:PORT.
+pub struct AccountArgs {
+    /// Accounts of the volume: imaps://USER@HOST/, imap://USER@HOST/ (with STARTTLS); HOST may be HOST:PORT.
     #[arg(value_name = "ACCOUNT")]
     pub(crate) accounts: Vec<String>,
     /// The file with the password, once for all accounts or once for each.
@@ -226,6 +223,16 @@ pub struct InitArgs {
     /// Use imap:// accounts without TLS, as with a server on this machine.
     #[arg(long)]
     pub(crate) clear: bool,
+}
+
+/// `vere fs init`
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// The name of the volume, or the path of its file.
+    #[arg(value_name = "VOLUME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) given: AccountArgs,
     /// Keep all data on so many accounts each: the accounts form groups of this number, in their order.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=255), conflicts_with = "groups", requires = "accounts")]
     pub(crate) replicas: Option<u16>,
@@ -256,18 +263,8 @@ pub struct RebuildArgs {
     /// The name of the volume on this machine, or the path of its file.
     #[arg(value_name = "VOLUME")]
     pub(crate) name: String,
-    /// Accounts of the volume: imaps://USER@HOST/, imap://USER@HOST/ (with STARTTLS); HOST may be HOST:PORT. Passwords of others are asked for.
-    #[arg(value_name = "ACCOUNT")]
-    pub(crate) accounts: Vec<String>,
-    /// The file with the password, once for all accounts or once for each.
-    #[arg(long = "password-file", value_name = "FILE")]
-    pub(crate) password_files: Vec<PathBuf>,
-    /// Trust these certificates too.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca: Option<PathBuf>,
-    /// Use imap:// accounts without TLS, as with a server on this machine.
-    #[arg(long)]
-    pub(crate) clear: bool,
+    #[command(flatten)]
+    pub(crate) given: AccountArgs,
     /// The tag of the volume, where the accounts have several.
     #[arg(long = "volume", value_name = "TAG")]
     pub(crate) tag: Option<String>,

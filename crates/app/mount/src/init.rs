@@ -1,6 +1,5 @@
 //! `vere fs init`: a new volume.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -28,6 +27,7 @@ use crate::links::Links;
 use crate::probe::{self, Found, Of};
 use crate::provider;
 use crate::secrets::Opener;
+use crate::sections::{Section, sections};
 use crate::serve::{start_accounts, tag};
 use crate::volume::{self, Live};
 
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &InitArgs) -> Result<String, Failure> {
             description.slot().display()
         )));
     }
-    let is_new = !args.accounts.is_empty();
+    let is_new = !args.given.accounts.is_empty();
     let mut described = if is_new {
         new_description(&description, args)?
     } else {
@@ -168,14 +168,6 @@ fn new_description(description: &Description, args: &InitArgs) -> Result<Describ
             args.name
         )));
     }
-    let files = &args.password_files;
-    if files.len() != 1 && files.len() != args.accounts.len() {
-        return Err(Failure::new(format!(
-            "expected --password-file once, or once for each of {} accounts; found {}",
-            args.accounts.len(),
-            files.len()
-        )));
-    }
     let text = text_with(args, |_| false)?;
     Ok(Described::parse(&text, &shown)?)
 }
@@ -190,35 +182,16 @@ fn text_of(args: &InitArgs, described: &Described) -> Result<String, Failure> {
 }
 
 fn text_with(args: &InitArgs, base64: impl Fn(usize) -> bool) -> Result<String, Failure> {
-    let groups = groups::of(args.accounts.len(), args.replicas, &args.groups)?;
-    let files = &args.password_files;
+    let groups = groups::of(args.given.accounts.len(), args.replicas, &args.groups)?;
     let mut text = String::from("version = 1\n");
-    for (at, (url, group)) in args.accounts.iter().zip(groups).enumerate() {
-        let file = files.get(at).or_else(|| files.first());
-        let file = file
-            .map(std::path::absolute)
-            .transpose()?
-            .unwrap_or_default();
-        let number = at.saturating_add(1);
-        // Writing into a text does not fail.
-        let _written = write!(
-            text,
-            "\n[[account]]\nnumber = {number}\nurl = {url:?}\npassword_file = {:?}\n",
-            file.display().to_string(),
-        );
-        if let Some(ca) = &args.ca {
-            let ca = std::path::absolute(ca)?;
-            let _written = writeln!(text, "ca = {:?}", ca.display().to_string());
+    for (at, (section, group)) in sections(&args.given)?.into_iter().zip(groups).enumerate() {
+        let base64 = base64(at);
+        Section {
+            base64,
+            group,
+            ..section
         }
-        if args.clear {
-            text.push_str("tls = \"off\"\n");
-        }
-        if base64(at) {
-            text.push_str("encoding = \"base64\"\n");
-        }
-        if group != number {
-            let _written = writeln!(text, "group = {group}");
-        }
+        .write(&mut text);
     }
     Ok(text)
 }

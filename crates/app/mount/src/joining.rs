@@ -9,7 +9,7 @@ use serde_json::Value;
 use vere_accounts::Place;
 use vere_mailfs::format::{Encoding, Keys, VolumeKey};
 use vere_process::failure::Failure;
-use vere_settings::Volume as Described;
+use vere_settings::{AccountSecret, Volume as Described};
 
 use crate::args::AddArgs;
 use crate::change::JoinOrder;
@@ -19,7 +19,7 @@ use crate::host::Clock;
 use crate::open::{read_slot, tag};
 use crate::passwd::behind;
 use crate::probe::{self, Found, Of};
-use crate::sections::with_section;
+use crate::sections::{Section, with_section};
 use crate::session::{self, Session};
 use crate::volume;
 
@@ -135,28 +135,18 @@ fn number(args: &AddArgs, described: &Described, facts: &Value) -> Result<u16, F
 
 /// The section of the account in the description.
 fn section(args: &AddArgs, number: u16, base64: bool) -> Result<String, Failure> {
-    let file = std::path::absolute(&args.password_file)?;
-    let mut text = format!(
-        "[[account]]\nnumber = {number}\nurl = {:?}\npassword_file = {:?}\n",
-        args.url,
-        file.display().to_string()
-    );
-    if let Some(ca) = &args.ca {
-        let ca = std::path::absolute(ca)?;
-        // Writing into a text does not fail.
-        let _written = writeln!(text, "ca = {:?}", ca.display().to_string());
-    }
-    if args.clear {
-        text.push_str("tls = \"off\"\n");
-    }
-    if base64 {
-        text.push_str("encoding = \"base64\"\n");
-    }
-    let group = args.group.unwrap_or(number);
-    if group != number {
-        let _written = writeln!(text, "group = {group}");
-    }
-    Ok(text)
+    let mut text = String::new();
+    let section = Section {
+        number: number.into(),
+        url: args.url.clone(),
+        secret: AccountSecret::PasswordFile(std::path::absolute(&args.password_file)?),
+        ca: args.ca.as_ref().map(std::path::absolute).transpose()?,
+        clear: args.clear,
+        base64,
+        group: args.group.unwrap_or(number).into(),
+    };
+    section.write(&mut text);
+    Ok(text.trim_start().to_owned())
 }
 
 /// Tries the account, with a line for people.

@@ -49,8 +49,9 @@ use nix::sys::resource::{Resource, setrlimit};
 use vere_process::failure::Failure;
 
 pub use args::{
-    AccountsCommand, AddArgs, CheckArgs, FsCommand, GcArgs, InitArgs, Mode, ModeArgs, MountArgs,
-    PasswdArgs, RebuildArgs, RemoveArgs, SecretArgs, StrategyWord, UmountArgs, VolumeArgs,
+    AccountArgs, AccountsCommand, AddArgs, CheckArgs, FsCommand, GcArgs, InitArgs, Mode, ModeArgs,
+    MountArgs, PasswdArgs, RebuildArgs, RemoveArgs, SecretArgs, StrategyWord, UmountArgs,
+    VolumeArgs,
 };
 
 /// Runs a command of `vere fs`, and gives the text to print and the exit code.

@@ -62,11 +62,7 @@ impl Inspection {
     }
 
     /// The next mail to read, if there is room.
-    #[allow(
-        clippy::should_implement_trait,
-        reason = "a mail comes after answers too"
-    )]
-    pub fn next(&mut self) -> Option<(usize, Request)> {
+    pub fn poll(&mut self) -> Option<(usize, Request)> {
         if self.reading >= READS_MAX {
             return None;
         }

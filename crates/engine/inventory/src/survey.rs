@@ -245,11 +245,7 @@ impl Survey {
     }
 
     /// The next look, if any.
-    #[allow(
-        clippy::should_implement_trait,
-        reason = "a look comes after answers too"
-    )]
-    pub fn next(&mut self) -> Option<(u16, Look)> {
+    pub fn poll(&mut self) -> Option<(u16, Look)> {
         let next = self.waiting.pop_front()?;
         self.asked = self.asked.saturating_add(1);
         Some(next)
@@ -426,11 +422,11 @@ mod tests {
     fn a_long_mailbox_is_listed_in_slices() {
         for tells in [true, false] {
             let mut survey = Survey::new(std::iter::once(7), 1);
-            let (_, look) = survey.next().unwrap();
+            let (_, look) = survey.poll().unwrap();
             let names = vec!["data-0001".to_owned(), "other".to_owned()];
             survey.answered(7, look, Ok(Answer::Mailboxes(names)));
             let mut slices = 0;
-            while let Some((_, look)) = survey.next() {
+            while let Some((_, look)) = survey.poll() {
                 slices += 1;
                 let Look::Slice { first, last, .. } = look else {
                     panic!("{look:?}");
@@ -457,7 +453,7 @@ mod tests {
     #[test]
     fn an_account_that_fails_says_nothing() {
         let mut survey = Survey::new(std::iter::once(7), 1);
-        let (_, look) = survey.next().unwrap();
+        let (_, look) = survey.poll().unwrap();
         survey.answered(7, look, Err(Fault::Refused("no".to_owned())));
         assert!(survey.is_over());
         let found = survey.finish();

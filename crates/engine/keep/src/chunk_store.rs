@@ -17,6 +17,10 @@ use vere_units::Timestamp;
 
 use super::hints::{HintTable, Part};
 use crate::format::{HEAD_OCTETS, Keys, MailId, Place};
+use crate::numbered::{name_of, numbers};
+
+/// The beginning of the names of files.
+const PREFIX: &str = "chunks-";
 
 /// Octets of a file, but for the entry that crosses the bound.
 const SEGMENT_OCTETS: u64 = 16 << 20;
@@ -103,11 +107,8 @@ impl<S: Storage> ChunkStore<S> {
     }
 
     fn find_segments(&mut self) -> io::Result<()> {
-        let names = self.storage.list()?;
-        let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
-        numbers.sort_unstable();
-        for number in numbers {
-            let file = self.storage.open(&name_of(number))?;
+        for number in numbers(&self.storage, PREFIX)? {
+            let file = self.storage.open(&name_of(PREFIX, number))?;
             let octets = file.len()?;
             self.next = number.saturating_add(1);
             self.add(number, file, octets);
@@ -212,7 +213,7 @@ impl<S: Storage> ChunkStore<S> {
         }
         self.make_room(self.segment_max)?;
         let number = self.next;
-        let file = self.storage.create(&name_of(number))?;
+        let file = self.storage.create(&name_of(PREFIX, number))?;
         self.next = number.saturating_add(1);
         self.add(number, file, 0);
         Ok(())
@@ -225,7 +226,7 @@ impl<S: Storage> ChunkStore<S> {
             && let Some(oldest) = self.segments.iter().min_by_key(|segment| segment.used)
         {
             let number = oldest.number;
-            self.storage.remove(&name_of(number))?;
+            self.storage.remove(&name_of(PREFIX, number))?;
             self.segments.retain(|segment| segment.number != number);
         }
         Ok(())
@@ -272,13 +273,4 @@ fn key_of(mail: MailId, at: u32) -> Part {
     }
     rest.copy_from_slice(&at.to_le_bytes());
     key
-}
-
-fn name_of(number: u64) -> String {
-    format!("chunks-{number:016x}")
-}
-
-fn number_of(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix("chunks-")?;
-    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
 }

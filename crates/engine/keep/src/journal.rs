@@ -23,7 +23,7 @@ use vere_ports::storage::{Storage, StorageFile};
 pub use self::error::JournalError;
 
 use self::backlog::{Backlog, lacks_room};
-use self::head::{HEAD, encode_head, first_of, read_head};
+use self::head::{HEAD, encode_head, first_of, name_of, read_head};
 use super::record::{self, Part};
 use crate::format::seal::{seal, unseal};
 
@@ -409,7 +409,7 @@ impl<S: Storage> Journal<S> {
     }
 
     fn begin_segment(&mut self, first: u64) -> io::Result<()> {
-        let name = format!("journal-{first:016x}");
+        let name = name_of(first);
         // A segment without a record has the name of its successor.
         if let Some(place) = self
             .segments

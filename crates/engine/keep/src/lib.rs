@@ -7,6 +7,7 @@ mod hints;
 pub mod journal;
 pub mod keep_job;
 pub mod local;
+mod numbered;
 pub mod page_store;
 pub mod record;
 

@@ -18,7 +18,11 @@ use vere_checksum::crc32c;
 use vere_ports::storage::{Storage, StorageFile};
 
 use crate::format::{FormatError, HEAD_OCTETS, Keys, Locator, MailId, open_frame};
+use crate::numbered::{name_of, numbers};
 use crate::pages::{LocalPages, PageTree};
+
+/// The beginning of the names of files.
+const PREFIX: &str = "pages-";
 
 /// Octets of a segment, but for the entry that crosses the bound.
 const SEGMENT_OCTETS: u64 = 16 << 20;
@@ -128,11 +132,8 @@ impl<S: Storage> PageStore<S> {
     }
 
     fn scan(&mut self) -> io::Result<()> {
-        let names = self.storage.list()?;
-        let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
-        numbers.sort_unstable();
-        for number in numbers {
-            let file = self.storage.open(&name_of(number))?;
+        for number in numbers(&self.storage, PREFIX)? {
+            let file = self.storage.open(&name_of(PREFIX, number))?;
             let octets = file.len()?;
             self.scan_segment(number, &file, octets)?;
             self.next = number.saturating_add(1);
@@ -239,7 +240,7 @@ impl<S: Storage> PageStore<S> {
             && let Some(oldest) = self.segments.iter().min_by_key(|segment| segment.used)
         {
             let number = oldest.number;
-            self.storage.remove(&name_of(number))?;
+            self.storage.remove(&name_of(PREFIX, number))?;
             self.segments.retain(|segment| segment.number != number);
             self.places.retain(|_, stored| stored.segment != number);
         }
@@ -252,7 +253,7 @@ impl<S: Storage> PageStore<S> {
         self.next = number.saturating_add(1);
         self.segments.push(Segment {
             number,
-            file: self.storage.create(&name_of(number))?,
+            file: self.storage.create(&name_of(PREFIX, number))?,
             octets: 0,
             used: self.clock,
         });
@@ -304,15 +305,6 @@ fn read_head(head: &[u8; ENTRY_HEAD]) -> Option<((MailId, u32), u32)> {
     let length = u32::from_le_bytes(*rest.first_chunk()?);
     let key = (MailId(*mail), u32::from_le_bytes(*at));
     (length <= ENTRY_MAX).then_some((key, length))
-}
-
-fn name_of(number: u64) -> String {
-    format!("pages-{number:016x}")
-}
-
-fn number_of(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix("pages-")?;
-    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
 #[cfg(test)]
@@ -387,7 +379,7 @@ mod tests {
         let (body, places) = mail(&keys, 1, 3);
         let mut store = PageStore::open(disk.clone(), STORE_OCTETS);
         store.put_body(places[0].mail, &body).unwrap();
-        let file = disk.open(&name_of(0)).unwrap();
+        let file = disk.open(&name_of(PREFIX, 0)).unwrap();
         // The second page.
         file.write_at([b"x", b""], 28 + 68 + 1_021 + 28 + 500)
             .unwrap();

@@ -111,7 +111,7 @@ fn write(
     }
     let shown = description.file.display().to_string();
     let mut strange = Vec::new();
-    let described = if args.accounts.is_empty() {
+    let described = if args.given.accounts.is_empty() {
         description.read()?
     } else {
         let rows = &recovered.facts.rows;

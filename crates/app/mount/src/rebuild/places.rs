@@ -13,81 +13,21 @@ use vere_settings::{AccountSecret, Volume as Described, VolumeAccount};
 use super::login;
 use crate::args::RebuildArgs;
 use crate::folders::{self, Description};
+use crate::sections::{Section, sections};
 
 /// The accounts to begin with: those of the command line, else those of the volume's file.
 pub(super) fn given(
     args: &RebuildArgs,
     description: &Description,
 ) -> Result<Vec<VolumeAccount>, Failure> {
-    if args.accounts.is_empty() {
+    if args.given.accounts.is_empty() {
         return Ok(description.read()?.accounts);
     }
-    let files = &args.password_files;
-    if files.len() != 1 && files.len() != args.accounts.len() {
-        return Err(Failure::new(format!(
-            "expected --password-file once, or once for each of {} accounts; found {}",
-            args.accounts.len(),
-            files.len()
-        )));
-    }
     let mut text = String::from("version = 1\n");
-    for (at, url) in args.accounts.iter().enumerate() {
-        let file = files.get(at).or_else(|| files.first());
-        let file = file.map(std::path::absolute).transpose()?;
-        let section = Section {
-            number: at.saturating_add(1),
-            url: url.clone(),
-            secret: AccountSecret::PasswordFile(file.unwrap_or_default()),
-            ca: args.ca.as_ref().map(std::path::absolute).transpose()?,
-            clear: args.clear,
-            base64: false,
-            group: at.saturating_add(1),
-        };
+    for section in sections(&args.given)? {
         section.write(&mut text);
     }
     Ok(Described::parse(&text, "the accounts of the command line")?.accounts)
-}
-
-/// An account in a volume's file.
-struct Section {
-    number: usize,
-    url: String,
-    secret: AccountSecret,
-    ca: Option<PathBuf>,
-    clear: bool,
-    base64: bool,
-    group: usize,
-}
-
-impl Section {
-    /// Strings of Rust and TOML agree on quotes, backslashes and control characters as far as paths and URLs have any.
-    fn write(&self, text: &mut String) {
-        // Writing into a text does not fail.
-        let _written = writeln!(
-            text,
-            "\n[[account]]\nnumber = {}\nurl = {:?}",
-            self.number, self.url
-        );
-        let _written = match &self.secret {
-            AccountSecret::PasswordFile(file) => {
-                writeln!(text, "password_file = {:?}", file.display().to_string())
-            }
-            AccountSecret::PasswordCommand(words) => writeln!(text, "password_command = {words:?}"),
-            AccountSecret::TokenCommand(words) => writeln!(text, "token_command = {words:?}"),
-        };
-        if let Some(ca) = &self.ca {
-            let _written = writeln!(text, "ca = {:?}", ca.display().to_string());
-        }
-        if self.clear {
-            text.push_str("tls = \"off\"\n");
-        }
-        if self.base64 {
-            text.push_str("encoding = \"base64\"\n");
-        }
-        if self.group != self.number {
-            let _written = writeln!(text, "group = {}", self.group);
-        }
-    }
 }
 
 /// The account's place as the row has the place.
@@ -219,14 +159,19 @@ fn asked(
 ) -> Result<Section, Failure> {
     let mut section = section(number, row);
     let place = Place::parse(&section.url, section.clear);
-    let is_fit = |place: &Place| place.security != Security::Clear || args.clear;
+    let is_fit = |place: &Place| place.security != Security::Clear || args.given.clear;
     let place = place.and_then(Result::ok).filter(is_fit).ok_or_else(|| {
         Failure::new(format!(
             "{}: expected --clear, since the volume uses this account without TLS",
             section.url
         ))
     })?;
-    let ca = args.ca.as_ref().map(std::path::absolute).transpose()?;
+    let ca = args
+        .given
+        .ca
+        .as_ref()
+        .map(std::path::absolute)
+        .transpose()?;
     let prompt = format!("Password of {}: ", section.url);
     let password = login::tried(&place, ca.as_ref(), &mut || {
         Ok(rpassword::prompt_password(&prompt)?)

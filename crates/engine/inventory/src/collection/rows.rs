@@ -132,11 +132,7 @@ impl Removing {
     }
 
     /// The next request: the number of the batch, the account.
-    #[allow(
-        clippy::should_implement_trait,
-        reason = "a request comes after answers too"
-    )]
-    pub fn next(&mut self) -> Option<(usize, u16, Request)> {
+    pub fn poll(&mut self) -> Option<(usize, u16, Request)> {
         if self.asked >= BATCHES_MAX {
             return None;
         }

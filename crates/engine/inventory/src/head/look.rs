@@ -50,11 +50,7 @@ impl Looking {
     }
 
     /// The next request, if any.
-    #[allow(
-        clippy::should_implement_trait,
-        reason = "a request comes after answers too"
-    )]
-    pub fn next(&mut self) -> Option<(u16, Request)> {
+    pub fn poll(&mut self) -> Option<(u16, Request)> {
         if self.is_asked {
             return None;
         }

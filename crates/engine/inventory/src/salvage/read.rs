@@ -217,7 +217,7 @@ impl Salvage {
     }
 
     fn advance(&mut self) {
-        while let Some((account, look)) = self.survey.as_mut().and_then(Survey::next) {
+        while let Some((account, look)) = self.survey.as_mut().and_then(Survey::poll) {
             self.ask(account, look.request(), Asked::Look(account, look));
         }
         if let Some(survey) = self.survey.take_if(|survey| survey.is_over()) {

@@ -4,6 +4,10 @@ use vere_checksum::crc32c;
 use vere_ports::storage::StorageFile;
 
 use super::error::{JournalError, VERSION};
+use crate::numbered::{self, number_of};
+
+/// The beginning of the names of segments.
+const PREFIX: &str = "journal-";
 
 const MAGIC: &[u8; 8] = b"VEREJRNL";
 /// Octets of a head.
@@ -11,8 +15,12 @@ pub(super) const HEAD: u64 = 44;
 
 /// The position of a segment by the segment's name.
 pub(super) fn first_of(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix("journal-")?;
-    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
+    number_of(PREFIX, name)
+}
+
+/// The name of the segment that begins at a position.
+pub(super) fn name_of(first: u64) -> String {
+    numbered::name_of(PREFIX, first)
 }
 
 /// The random of a head; `None` if the head is torn.

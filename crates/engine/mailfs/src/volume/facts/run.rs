@@ -267,7 +267,7 @@ impl<S: Storage> Volume<S> {
         }
         match &mut run.stage {
             Stage::Look(looking) => {
-                if let Some(request) = looking.next() {
+                if let Some(request) = looking.poll() {
                     self.ask_facts(request, FactsTicket::Look);
                 }
                 if !looking.is_over() {

@@ -227,7 +227,7 @@ impl<S: Storage> Volume<S> {
             Stage::Begin => self.begin_stages(upkeep)?,
             Stage::Survey(_) => return self.advance_survey(upkeep),
             Stage::Inspect(inspection) => {
-                while let Some((number, request)) = inspection.next() {
+                while let Some((number, request)) = inspection.poll() {
                     let account = inspection.get(number).map_or(0, |mail| mail.copy.account);
                     let asked = Asked::Upkeep(Ticket::Mail(number));
                     self.ask(AccountId(account), Urgency::Idle, request, asked);
@@ -261,7 +261,7 @@ impl<S: Storage> Volume<S> {
                 self.end_copies(upkeep);
             }
             Stage::Remove(removing) => {
-                while let Some((number, account, request)) = removing.next() {
+                while let Some((number, account, request)) = removing.poll() {
                     let asked = Asked::Upkeep(Ticket::Batch(number));
                     self.ask(AccountId(account), Urgency::Idle, request, asked);
                 }
@@ -281,7 +281,7 @@ impl<S: Storage> Volume<S> {
         let Stage::Survey(survey) = &mut upkeep.stage else {
             return Ok(false);
         };
-        while let Some((account, look)) = survey.next() {
+        while let Some((account, look)) = survey.poll() {
             let asked = Asked::Upkeep(Ticket::Look(look));
             self.ask(AccountId(account), Urgency::Idle, look.request(), asked);
         }
