@@ -101,6 +101,8 @@ pub struct Chain {
     is_patient: bool,
     /// Rows of the last listing not yet inspected.
     listed: VecDeque<Listed>,
+    /// UIDs that the last listing lacks below others, from first to last.
+    holes: Vec<(u32, u32)>,
     reading: BTreeSet<u32>,
     /// What was read, by UID; none for a mail that is no commit.
     read: BTreeMap<u32, Option<Child>>,
@@ -129,6 +131,7 @@ impl Chain {
             is_stale: false,
             is_patient: false,
             listed: VecDeque::new(),
+            holes: Vec::new(),
             reading: BTreeSet::new(),
             read: BTreeMap::new(),
             children: HashMap::new(),
@@ -272,21 +275,56 @@ impl Chain {
                 sent.state = State::At(mail.uid);
             }
         }
-        self.look_for_missing(&mails, &seen);
-        self.listed = mails.into_iter().filter(|mail| mail.uid > known).collect();
+        let mails: Vec<Listed> = mails.into_iter().filter(|mail| mail.uid > known).collect();
+        let doubt = self.doubtful_from(&mails);
+        self.look_for_missing(&mails, &seen, doubt);
+        let certain = mails.into_iter().take_while(|mail| mail.uid < doubt);
+        self.listed = certain.collect();
         true
     }
 
+    /// From which UID on a listing decides nothing: below stands a UID that this listing is the first to lack.
+    ///
+    /// A server may show a mail to one connection later than mails behind it (Maildir: while another session moves the
+    /// file). A mount that took such a mail for absent would choose another child than all others, and fork. A UID counts as
+    /// absent when two listings lack the UID, with a pause between.
+    fn doubtful_from(&mut self, mails: &[Listed]) -> u32 {
+        // A log that begins anew keeps the UIDs of what it had.
+        let begins_anew = mails.first().filter(|_| self.known == 0);
+        let mut next = begins_anew.map_or(self.known.saturating_add(1), |mail| mail.uid);
+        let mut holes = Vec::new();
+        for mail in mails {
+            if mail.uid > next {
+                holes.push((next, mail.uid.saturating_sub(1)));
+            }
+            next = mail.uid.saturating_add(1);
+        }
+        let is_old = |hole: &(u32, u32)| {
+            let mut before = self.holes.iter();
+            before.any(|of| of.0 <= hole.0 && hole.1 <= of.1)
+        };
+        let first = holes.iter().find(|hole| !is_old(hole));
+        let doubt = first.filter(|_| !self.skips_gaps).map(|hole| hole.0);
+        self.holes = holes;
+        if doubt.is_some() {
+            self.is_patient = true;
+            self.is_stale = true;
+        }
+        doubt.unwrap_or(u32::MAX)
+    }
+
     /// Mails that a listing lacks are sent again, or not visible yet.
-    fn look_for_missing(&mut self, mails: &[Listed], seen: &[MailId]) {
+    fn look_for_missing(&mut self, mails: &[Listed], seen: &[MailId], doubt: u32) {
         let known = self.known;
         let last = mails.last().map_or(0, |mail| mail.uid);
         let mut is_patient = self.is_patient;
         for sent in self.all() {
             match sent.state {
                 State::Unknown => sent.state = State::Waiting,
-                // Mails behind are there, so that this one is gone: the same octets are sent again.
-                State::At(uid) if uid > known && uid < last && !seen.contains(&sent.id) => {
+                // Two listings show mails behind, so that this one is gone: the same octets are sent again.
+                State::At(uid)
+                    if uid > known && uid < last.min(doubt) && !seen.contains(&sent.id) =>
+                {
                     sent.state = State::Waiting;
                 }
                 State::At(uid) if uid > known && !seen.contains(&sent.id) => {
@@ -309,6 +347,14 @@ impl Chain {
         self.is_listing = false;
         self.is_stale = true;
         self.is_patient = true;
+    }
+
+    /// The mail of [`Next::Judge`] is gone: another listing decides.
+    pub fn gone(&mut self, uid: u32) {
+        self.reading.remove(&uid);
+        self.listed.retain(|mail| mail.uid < uid);
+        self.is_patient = true;
+        self.is_stale = true;
     }
 
     /// The mail of [`Next::Judge`] is this authentic commit, or none. `None`: the mail could not be read now.
@@ -481,5 +527,105 @@ impl Chain {
             _ => false,
         });
         self.is_stale || is_unknown || is_above
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn won(generation: u64, uid: u32) -> Won {
+        Won {
+            commit: MailId([1; 16]),
+            generation,
+            uid_validity: 7,
+            uid,
+        }
+    }
+
+    fn listed(uid: u32) -> Listed {
+        Listed {
+            uid,
+            size: 1,
+            subject: format!("note {uid}"),
+        }
+    }
+
+    /// Another mount's older mail is shown late: the own commit behind waits for the mail.
+    #[test]
+    fn a_mail_that_is_shown_late_is_waited_for() {
+        let mut chain = Chain::new(won(3, 10), 10);
+        let own = MailId([2; 16]);
+        chain.send(own, Bytes::from_static(b"mail"));
+        assert!(matches!(chain.poll(), Some(Next::Append(..))));
+        chain.appended(own, Some((7, 12)));
+        assert_eq!(chain.poll(), Some(Next::List(11)));
+        let with_own = |mut mails: Vec<Listed>| {
+            mails.push(Listed {
+                subject: subject_of(own),
+                ..listed(12)
+            });
+            mails
+        };
+        assert!(chain.listed(7, with_own(Vec::new())));
+        assert_eq!(chain.poll(), None, "UID 11 may come yet");
+        chain.look_again();
+        assert_eq!(chain.poll(), Some(Next::List(11)));
+        assert!(chain.listed(7, with_own(vec![listed(11)])));
+        assert!(matches!(chain.poll(), Some(Next::Won(won)) if won.uid == 12));
+    }
+
+    /// A UID that stays away is absent, and nothing is appended twice.
+    #[test]
+    fn a_uid_that_two_listings_lack_is_absent() {
+        let mut chain = Chain::new(won(3, 10), 10);
+        let own = MailId([2; 16]);
+        chain.send(own, Bytes::from_static(b"mail"));
+        assert!(matches!(chain.poll(), Some(Next::Append(..))));
+        chain.appended(own, Some((7, 13)));
+        for round in 0..2 {
+            chain.look_again();
+            assert_eq!(chain.poll(), Some(Next::List(11)), "{round}");
+            let own = Listed {
+                subject: subject_of(own),
+                ..listed(13)
+            };
+            assert!(chain.listed(7, vec![own]));
+        }
+        assert!(matches!(chain.poll(), Some(Next::Won(won)) if won.uid == 13));
+    }
+
+    /// The own mail is not shown for a moment, while a younger one is: the same octets are not sent again.
+    #[test]
+    fn an_own_mail_that_is_shown_late_is_not_sent_again() {
+        let mut chain = Chain::new(won(3, 10), 10);
+        let own = MailId([2; 16]);
+        chain.send(own, Bytes::from_static(b"mail"));
+        assert!(matches!(chain.poll(), Some(Next::Append(..))));
+        chain.appended(own, Some((7, 12)));
+        assert_eq!(chain.poll(), Some(Next::List(11)));
+        assert!(chain.listed(7, vec![listed(11), listed(13)]));
+        assert!(matches!(chain.poll(), Some(Next::Won(won)) if won.uid == 12));
+    }
+
+    fn subject_of(mail: MailId) -> String {
+        let head = crate::format::Head {
+            mail,
+            ..crate::format::Builder::new(
+                Kind::Commit,
+                crate::format::VolumeId([9; 16]),
+                1,
+                0,
+                crate::format::PackNumber(1),
+            )
+            .finish(Bytes::from_static(b"x"), &keys())
+            .unwrap()
+            .head
+        };
+        Subject::of(&head, Some(MailId([1; 16])), Some(4)).to_string()
+    }
+
+    fn keys() -> crate::format::Keys {
+        crate::format::Keys::derive(&crate::format::VolumeKey([3; 32]))
     }
 }

@@ -15,7 +15,7 @@ use vere_ports::storage::Storage;
 use vere_units::Timestamp;
 
 /// Pause before the log is listed again for a commit that it does not show.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 impl<S: Storage> Volume<S> {
     /// The next step to carry out.

@@ -10,6 +10,7 @@ use vere_ports::storage::Storage;
 
 use super::accounts::{LOG_MAILBOX, mailbox_name};
 use super::chain::Child;
+use super::events::RETRY;
 use super::found::{Found, is_own_row, own_row};
 use super::record::{Part, Won};
 use super::state::follow::{COMING_MAX, Coming};
@@ -32,7 +33,12 @@ impl<S: Storage> Volume<S> {
                 let body = parts.into_iter().next().unwrap_or_default();
                 Some(self.commit_of(uid, &body))
             }
-            Ok(_) => Some(None),
+            Ok(_) => {
+                self.retry_at = Some(self.now.steady + RETRY);
+                self.chain.gone(uid);
+                self.advance_chain();
+                return;
+            }
             Err(fault) => {
                 self.account_failed(self.terms.lead, &fault);
                 None
