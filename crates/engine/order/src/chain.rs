@@ -9,58 +9,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use bytes::Bytes;
 use vere_ports::mail_accounts::Listed;
 
-use crate::format::{Kind, MailId, Subject};
 use vere_keep::record::Won;
+
+use crate::format::{Kind, MailId, Subject};
+use crate::holes::Holes;
+use crate::sent::State;
+pub use crate::sent::{Child, Sent};
 
 /// Commits of other mounts that are read at once.
 const READS_MAX: usize = 16;
-
-/// A commit on the way.
-#[derive(Debug)]
-pub struct Sent {
-    /// The commit.
-    pub id: MailId,
-    /// Its parent.
-    pub parent: MailId,
-    /// Its generation.
-    pub generation: u64,
-    /// The mail, kept for another try.
-    pub mail: Bytes,
-    state: State,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// To be appended.
-    Waiting,
-    /// APPEND is under way.
-    Appending,
-    /// The mail may be in the log or not.
-    Unknown,
-    /// The mail is in the log.
-    At(u32),
-}
-
-impl Sent {
-    const fn child(&self) -> Child {
-        Child {
-            id: self.id,
-            parent: self.parent,
-            covers: 0,
-        }
-    }
-}
-
-/// An authentic commit, as the order wants it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Child {
-    /// The commit.
-    pub id: MailId,
-    /// Its parent.
-    pub parent: MailId,
-    /// The generation that the commit's checkpoint covers, which the chain has therefore; 0 for none.
-    pub covers: u64,
-}
 
 /// What the chain wants to be done.
 #[derive(Debug, PartialEq, Eq)]
@@ -101,8 +58,7 @@ pub struct Chain {
     is_patient: bool,
     /// Rows of the last listing not yet inspected.
     listed: VecDeque<Listed>,
-    /// UIDs that the last listing lacks below others, from first to last.
-    holes: Vec<(u32, u32)>,
+    holes: Holes,
     reading: BTreeSet<u32>,
     /// What was read, by UID; none for a mail that is no commit.
     read: BTreeMap<u32, Option<Child>>,
@@ -131,7 +87,7 @@ impl Chain {
             is_stale: false,
             is_patient: false,
             listed: VecDeque::new(),
-            holes: Vec::new(),
+            holes: Holes::default(),
             reading: BTreeSet::new(),
             read: BTreeMap::new(),
             children: HashMap::new(),
@@ -276,41 +232,17 @@ impl Chain {
             }
         }
         let mails: Vec<Listed> = mails.into_iter().filter(|mail| mail.uid > known).collect();
-        let doubt = self.doubtful_from(&mails);
-        self.look_for_missing(&mails, &seen, doubt);
-        let certain = mails.into_iter().take_while(|mail| mail.uid < doubt);
-        self.listed = certain.collect();
-        true
-    }
-
-    /// From which UID on a listing decides nothing: below stands a UID that this listing is the first to lack.
-    ///
-    /// A server may show a mail to one connection later than mails behind it (Maildir: while another session moves the
-    /// file). A mount that took such a mail for absent would choose another child than all others, and fork. A UID counts as
-    /// absent when two listings lack the UID, with a pause between.
-    fn doubtful_from(&mut self, mails: &[Listed]) -> u32 {
-        // A log that begins anew keeps the UIDs of what it had.
-        let begins_anew = mails.first().filter(|_| self.known == 0);
-        let mut next = begins_anew.map_or(self.known.saturating_add(1), |mail| mail.uid);
-        let mut holes = Vec::new();
-        for mail in mails {
-            if mail.uid > next {
-                holes.push((next, mail.uid.saturating_sub(1)));
-            }
-            next = mail.uid.saturating_add(1);
-        }
-        let is_old = |hole: &(u32, u32)| {
-            let mut before = self.holes.iter();
-            before.any(|of| of.0 <= hole.0 && hole.1 <= of.1)
-        };
-        let first = holes.iter().find(|hole| !is_old(hole));
-        let doubt = first.filter(|_| !self.skips_gaps).map(|hole| hole.0);
-        self.holes = holes;
+        let uids = mails.iter().map(|mail| mail.uid);
+        let doubt = self.holes.list(known, uids).filter(|_| !self.skips_gaps);
         if doubt.is_some() {
             self.is_patient = true;
             self.is_stale = true;
         }
-        doubt.unwrap_or(u32::MAX)
+        let doubt = doubt.unwrap_or(u32::MAX);
+        self.look_for_missing(&mails, &seen, doubt);
+        let certain = mails.into_iter().take_while(|mail| mail.uid < doubt);
+        self.listed = certain.collect();
+        true
     }
 
     /// Mails that a listing lacks are sent again, or not visible yet.

@@ -4,5 +4,7 @@
 pub mod chain;
 pub mod fingerprint;
 pub mod found;
+mod holes;
+mod sent;
 
 use vere_mailfs_format::{format, rows};
