@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::thread;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use vere_accounts::Place;
 use vere_mailfs::format::{Encoding, Keys, VolumeKey};
@@ -12,6 +11,7 @@ use vere_process::failure::Failure;
 use vere_settings::{AccountSecret, Volume as Described};
 
 use crate::args::AddArgs;
+use crate::bars;
 use crate::change::JoinOrder;
 use crate::control::Request;
 use crate::folders::Description;
@@ -178,12 +178,8 @@ fn try_account(
 /// Waits until no member of a group lacks a copy.
 fn fill(session: &Session) -> Result<(), Failure> {
     let all = session.missing()?;
-    let bar = ProgressBar::new(all);
-    if let Ok(style) =
-        ProgressStyle::with_template("copying packs {bar:40} {pos}/{len} {per_sec} {eta}")
-    {
-        bar.set_style(style);
-    }
+    let bar = bars::bar("copying packs");
+    bar.set_length(all);
     loop {
         let missing = session.missing()?;
         bar.set_position(all.saturating_sub(missing));

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod args;
+mod bars;
 mod budgets;
 mod cache;
 mod change;

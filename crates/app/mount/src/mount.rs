@@ -4,13 +4,14 @@ use std::env;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use vere_fuse::Options;
 use vere_process::failure::Failure;
 use vere_settings::Volume as Described;
 
 use crate::args::{Mode, MountArgs};
+use crate::bars;
 use crate::folders::{self, Description};
 use crate::lines;
 use crate::news::News;
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &MountArgs) -> Result<(), Failure> {
         return start(args, &description, &opener);
     }
     let task = task(args, description, volume, opener)?;
-    let bar = bar();
+    let bar = bars::bar("reading the log");
     let ready = || {
         bar.finish_and_clear();
         Ok(())
@@ -87,22 +88,10 @@ fn task(
     })
 }
 
-/// A bar for the commits of the log.
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::no_length();
-    if let Ok(style) =
-        ProgressStyle::with_template("reading the log {bar:40} {pos}/{len} {per_sec} {eta}")
-    {
-        bar.set_style(style);
-    }
-    bar
-}
-
 fn show(bar: &ProgressBar, news: &News) {
     match news {
         News::Progress(read, all) => {
-            bar.set_length(*all as u64);
-            bar.set_position(*read as u64);
+            bars::show(bar, *read, *all);
         }
         // The lines of a mount in the foreground are there already.
         News::Line(_) => {}
@@ -150,7 +139,7 @@ fn start(args: &MountArgs, description: &Description, opener: &Opener) -> Result
         .take()
         .ok_or_else(|| Failure::new("expected a pipe; found none"))?;
     let mut told = BufReader::new(told);
-    let bar = bar();
+    let bar = bars::bar("reading the log");
     loop {
         let mut line = String::new();
         (&mut told).take(LINE_MAX).read_line(&mut line)?;

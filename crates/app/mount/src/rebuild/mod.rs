@@ -2,7 +2,6 @@
 
 mod login;
 mod places;
-mod progress;
 mod report;
 mod salvage;
 mod search;
@@ -19,6 +18,7 @@ use vere_recovery::{Recovered, account_rows, group_rows};
 use vere_settings::{Volume as Described, VolumeAccount};
 
 use crate::args::RebuildArgs;
+use crate::bars::{bar, show};
 use crate::folders::{self, Description};
 use crate::host::{Event, Host};
 use crate::links::Links;
@@ -28,7 +28,6 @@ use crate::secrets::Opener;
 use crate::serve::{Opened, finish, open};
 use crate::volume::{How, Live, Upkeep};
 
-use progress::{bar, show};
 use report::{Origin, Report};
 
 /// The longest silence of an engine; the comparison of a large volume holds the engine for seconds.

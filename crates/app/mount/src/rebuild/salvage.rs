@@ -12,8 +12,8 @@ use vere_process::failure::Failure;
 use vere_recovery::Recovered;
 use vere_settings::Volume as Described;
 
-use super::progress::{bar, show};
 use super::search;
+use crate::bars::{bar, show};
 use crate::host::{Event, Host};
 use crate::runs;
 use crate::volume::{self, Live, Lost};
