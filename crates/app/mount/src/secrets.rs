@@ -138,7 +138,7 @@ pub(crate) fn account(account: &VolumeAccount, tag: &str) -> Result<AccountSetti
         .ok_or_else(|| Failure::new(format!("{}: expected imaps://USER@HOST/", account.url)))??;
     let terms = provider::terms(account, &place.host);
     let username = place.user.clone();
-    let remote = match &account.secret {
+    let mut remote = match &account.secret {
         AccountSecret::PasswordFile(file) => {
             place.with_password(password_of(file)?, account.ca.clone())
         }
@@ -153,6 +153,9 @@ pub(crate) fn account(account: &VolumeAccount, tag: &str) -> Result<AccountSetti
             place.with_login(login, account.ca.clone())
         }
     };
+    remote.compress = account
+        .compress
+        .unwrap_or(account.base64 && !remote.is_here());
     Ok(AccountSettings {
         remote,
         folder: vec![FOLDER.to_owned(), tag.to_owned()],

@@ -58,7 +58,7 @@ impl Place {
             let login = login(&place, server)?;
             let mut remote = place.with_login(login, server.ca.clone());
             // Mail of people shrinks to a half; on this machine that only costs time.
-            remote.compress = !is_here(&remote.host);
+            remote.compress = !remote.is_here();
             return Ok(Self::Imap(remote));
         }
         let path = Path::new(text);
@@ -86,12 +86,6 @@ impl Place {
             Self::Imap(remote) => format!("imap:{}@{}", remote.login.username(), remote.host),
         }
     }
-}
-
-/// Whether a server is on this machine.
-fn is_here(host: &str) -> bool {
-    let address = host.parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// The proof of the user: a password, or a program that prints a password or a token.

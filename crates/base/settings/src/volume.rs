@@ -58,6 +58,8 @@ pub struct VolumeAccount {
     pub download_per_day: Option<ByteSize>,
     /// Whether mails are in base64.
     pub base64: bool,
+    /// Whether octets travel compressed; absent where encoding and server decide.
+    pub compress: Option<bool>,
     /// The group of accounts with equal data.
     pub group: u16,
 }

@@ -3,6 +3,7 @@
 use percent_encoding::percent_decode_str;
 use std::fs;
 use std::io::{self, Read as _};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use vere_process::failure::Failure;
@@ -25,9 +26,18 @@ pub struct Remote {
     pub ca: Option<PathBuf>,
     /// The proof of the user.
     pub login: Login,
-    /// Whether octets travel compressed where the server can (RFC 4978): for listings and ordinary mail, not for sealed
-    /// octets, which do not shrink.
+    /// Whether octets travel compressed where the server can (RFC 4978): for listings, ordinary mail and base64, not for
+    /// sealed octets in 8-bit mails, which do not shrink.
     pub compress: bool,
+}
+
+impl Remote {
+    /// Whether the server is on this machine, by its name or address.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        let address = self.host.parse::<IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
 }
 
 /// How a connection is protected.

@@ -77,6 +77,11 @@ impl Assembly {
             upload_per_day: self.maybe(&key("upload_per_day")),
             download_per_day: self.maybe(&key("download_per_day")),
             base64: self.choice(&key("encoding"), |text| Some(text == "base64")),
+            compress: self.choice(&key("compress"), |text| match text {
+                "yes" => Some(Some(true)),
+                "no" => Some(Some(false)),
+                _ => Some(None),
+            }),
             group: self.maybe(&key("group")).unwrap_or(number),
         }
     }
