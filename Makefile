@@ -50,7 +50,7 @@ install-bench: ## put vere-bench beside it, for `vere bench`, `vere sink` and `v
 	@"$(DESTDIR)$(PREFIX)/bin/vere-bench" completions fish > "$(SHARE)/fish/vendor_completions.d/vere-bench.fish"
 
 uninstall: ## take away what `make install` and `make install-bench` put there; settings and mail stay
-	@rm -f "$(DESTDIR)$(PREFIX)/bin/vere" "$(DESTDIR)$(PREFIX)/bin/vere-bench" "$(SHARE)/man/man1/vere.1" "$(SHARE)"/man/man1/vere-*.1 "$(SHARE)/man/man5/vere.toml.5" \
+	@rm -f "$(DESTDIR)$(PREFIX)/bin/vere" "$(DESTDIR)$(PREFIX)/bin/vere-bench" "$(SHARE)/man/man1/vere.1" "$(SHARE)"/man/man1/vere-*.1 "$(SHARE)/man/man5/vere.toml.5" "$(SHARE)/man/man5/verefs.toml.5" \
 	    "$(SHARE)/man/man8/mount.verefs.8" "$(DESTDIR)$(PREFIX)/sbin/mount.verefs" \
 	    $(foreach name,vere vere-bench,"$(SHARE)/bash-completion/completions/$(name)" \
 	    "$(SHARE)/zsh/vendor-completions/_$(name)" "$(SHARE)/fish/vendor_completions.d/$(name).fish") \

@@ -12,7 +12,13 @@ use crate::workspace::Workspace;
 const FOLDER: &str = "docs/reference";
 
 /// Each page, and the arguments of `vere` that print the page.
-const PAGES: &[(&str, &[&str])] = &[("docs/reference/config.md", &["config", "reference"])];
+const PAGES: &[(&str, &[&str])] = &[
+    ("docs/reference/config.md", &["config", "reference"]),
+    (
+        "docs/reference/volume.md",
+        &["config", "reference", "--volume"],
+    ),
+];
 
 /// Compares every page with the output of the program.
 pub(crate) fn check(workspace: &Workspace) -> Outcome {

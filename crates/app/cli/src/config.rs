@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use vere_settings::{KeyLines, Settings};
+use vere_settings::{File, KeyLines, Settings};
 
 use super::config_arg::ConfigArg;
 use vere_process::failure::Failure;
@@ -33,6 +33,9 @@ pub(crate) struct CheckConfigArgs {
 pub(crate) enum ConfigCommand {
     /// Print the reference of all settings as Markdown.
     Reference {
+        /// Of the file of a volume on mail accounts (`vere fs`), in place of `vere.toml`.
+        #[arg(long)]
+        volume: bool,
         /// Print JSON: an object with `markdown`.
         #[arg(long)]
         json: bool,
@@ -56,9 +59,15 @@ pub(crate) enum ConfigCommand {
 /// When the requested settings cannot be read.
 pub(crate) fn run(command: &ConfigCommand) -> Result<String, Failure> {
     Ok(match command {
-        ConfigCommand::Reference { json: false } => vere_settings::reference(),
-        ConfigCommand::Reference { json: true } => {
-            format!("{:#}\n", json!({ "markdown": vere_settings::reference() }))
+        ConfigCommand::Reference { volume, json } => {
+            let text = vere_settings::reference(match volume {
+                true => File::Volume,
+                false => File::System,
+            });
+            match json {
+                true => format!("{:#}\n", json!({ "markdown": text })),
+                false => text,
+            }
         }
         ConfigCommand::Memory {
             config,
@@ -317,13 +326,21 @@ mod tests {
         assert!(failure.to_string().contains("/nowhere/vere.toml"));
     }
 
+    fn reference(volume: bool, json: bool) -> String {
+        run(&ConfigCommand::Reference { volume, json }).unwrap()
+    }
+
     #[test]
     fn reference_is_that_of_the_settings() {
         assert_eq!(
-            run(&ConfigCommand::Reference { json: false }).unwrap(),
-            vere_settings::reference()
+            reference(false, false),
+            vere_settings::reference(File::System)
         );
-        let json = run(&ConfigCommand::Reference { json: true }).unwrap();
+        assert_eq!(
+            reference(true, false),
+            vere_settings::reference(File::Volume)
+        );
+        let json = reference(false, true);
         assert!(json.contains("markdown"));
     }
 }

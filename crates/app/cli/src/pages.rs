@@ -10,12 +10,19 @@ use clap_complete::Shell;
 
 use super::examples;
 use vere_process::failure::Failure;
+use vere_settings::File;
+
+/// Pages about files.
+const FILES: [(&str, File); 2] = [
+    ("vere.toml.5", File::System),
+    ("verefs.toml.5", File::Volume),
+];
 
 /// Write the manual pages.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
     /// Write the pages into this directory, created when missing: `man1` with a page for each command, `man5`
-    /// with vere.toml(5), and `man8` with mount.verefs(8). Read a page with `man -M DIRECTORY vere`.
+    /// with vere.toml(5) and verefs.toml(5), and `man8` with mount.verefs(8). Read a page with `man -M DIRECTORY vere`.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
@@ -50,14 +57,29 @@ pub(crate) fn man(args: &ManArgs, cli: Command) -> Result<String, Failure> {
             written(&page_there, copied.map(drop))?;
         }
     }
-    let page = files.join("vere.toml.5");
-    written(&page, fs::write(&page, vere_settings::manual()))?;
+    for (name, of) in FILES {
+        let page = files.join(name);
+        written(&page, fs::write(&page, vere_settings::manual(of)))?;
+    }
     let helpers = args.folder.join("man8");
     written(&helpers, fs::create_dir_all(&helpers))?;
     let page = helpers.join("mount.verefs.8");
     written(&page, fs::write(&page, ".so man1/vere-fs-mount.1\n"))?;
     Ok(String::new())
 }
+
+/// The section about files, and the page about settings.
+const SYSTEM_FILES: (&str, &str) = (
+    ".SH FILES\n.TP\n/etc/vere/vere.toml\nthe settings, unless \\-c FILE or VERE_CONFIG names others\n",
+    "vere.toml(5)",
+);
+
+/// As [`SYSTEM_FILES`], for commands on volumes.
+const FS_FILES: (&str, &str) = (
+    ".SH FILES\n.TP\n~/.config/vere/fs/NAME.toml\naccounts and settings of the volume NAME\n.TP\n\
+     ~/.config/vere/fs/NAME.slot\nthe key of the volume, closed by the passphrase or key file\n",
+    "verefs.toml(5)",
+);
 
 /// Adds the sections that the definitions of commands lack.
 fn complete(page: &Path) -> io::Result<()> {
@@ -73,8 +95,9 @@ fn complete(page: &Path) -> io::Result<()> {
               typed wrongly.\n"
             .to_owned(),
     };
-    let files = ".SH FILES\n.TP\n/etc/vere/vere.toml\nthe settings, unless \\-c FILE or VERE_CONFIG names others\n";
-    let mut others = vec!["vere.toml(5)".to_owned()];
+    let is_of_volume = name == "vere-fs" || name.starts_with("vere-fs-");
+    let (files, of_file) = if is_of_volume { FS_FILES } else { SYSTEM_FILES };
+    let mut others = vec![of_file.to_owned()];
     let mut above = &*name;
     while let Some((upper, _)) = above.rsplit_once('-') {
         // `check-config` is a single word.
@@ -175,7 +198,7 @@ mod tests {
             fs::read_dir(args.folder.join("man1")).unwrap().count(),
             pages.len()
         );
-        pages.push(args.folder.join("man5/vere.toml.5"));
+        pages.extend(FILES.map(|(name, _)| args.folder.join("man5").join(name)));
         for page in &pages {
             assert!(page.exists(), "{}", page.display());
         }
@@ -192,6 +215,7 @@ mod tests {
             ("sendmail", "\\-bs\n"),
             ("sendmail", "\n75\n"),
             ("fs-mount", "passphrase_file=FILE"),
+            ("fs-status", "verefs.toml(5)"),
         ] {
             let file = args.folder.join(format!("man1/vere-{page}.1"));
             let text = fs::read_to_string(file).unwrap();

@@ -88,6 +88,7 @@ pub use services::{
     CallAhead, Dkim, Front, RecordSink, Records, Reports, Sendmail, SpfTreatment, WhenUnavailable,
 };
 pub use spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
+pub use table::File;
 pub use volume::{AccountSecret, Volume, VolumeAccount};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
 

@@ -2,32 +2,54 @@
 
 use roff::{Inline, Roff, bold, italic, roman};
 
-use crate::table::{Fallback, Opt, Section, Shape, sections};
+use crate::table::{Fallback, File, Opt, Section, Shape};
 
-/// Writes vere.toml(5), the reference of all options, as a manual page in man(7).
+/// Writes vere.toml(5) or verefs.toml(5), the reference of all options of a file, as a manual page in man(7).
 ///
 /// The text of every option is the text in [`reference`](crate::reference).
 #[must_use]
-pub fn manual() -> String {
+pub fn manual(of: File) -> String {
+    let (name, about, introduction, command) = match of {
+        File::System => (
+            "vere.toml",
+            "the configuration of the mail system",
+            INTRODUCTION,
+            "vere-check-config",
+        ),
+        File::Volume => (
+            "verefs.toml",
+            "the description of a volume on mail accounts",
+            VOLUME,
+            "vere-fs",
+        ),
+    };
     let mut page = Roff::new();
-    page.control("TH", ["vere.toml", "5", "", "Veredarius"])
+    page.control("TH", [name, "5", "", "Veredarius"])
         .control("SH", ["NAME"])
-        .text([roman("vere.toml - the configuration of the mail system")])
+        .text([roman(format!("{name} - {about}"))])
         .control("SH", ["DESCRIPTION"]);
-    for paragraph in INTRODUCTION {
+    for paragraph in introduction {
         page.control("PP", []).text(prose(paragraph));
     }
-    for one in sections() {
-        section(&mut page, one);
+    for one in of.sections() {
+        section(&mut page, of, one);
     }
     page.control("SH", ["SEE ALSO"]).text([
         bold("vere"),
         roman("(1), "),
-        bold("vere-check-config"),
+        bold(command),
         roman("(1)"),
     ]);
     page.to_roff()
 }
+
+const VOLUME: &[&str] = &[
+    "`vere fs init` writes the file NAME.toml of a volume, `~/.config/vere/fs/NAME.toml` by default. `version` and an \
+     account are required; every other key has a default, and each machine may have its own settings.",
+    "Unknown keys, wrong types and values out of range are errors with their line, told by every command of `vere fs`. \
+     Relative paths start at the directory of the file. Sizes are written \"512 B\", \"64 KiB\", \"10 MB\"; spans \
+     \"250ms\", \"30s\", \"5m\", \"4h\", \"5d\". A changed file takes effect at the next mount.",
+];
 
 const INTRODUCTION: &[&str] = &[
     "The configuration is a TOML file: the file named with `--config`, else `$VERE_CONFIG`, else `run/vere.toml`, \
@@ -39,7 +61,7 @@ const INTRODUCTION: &[&str] = &[
      and logs the error. Options marked \"restart\" take effect at the next start.",
 ];
 
-fn section(page: &mut Roff, section: &Section) {
+fn section(page: &mut Roff, of: File, section: &Section) {
     let (title, note) = match section.shape {
         Shape::Always if section.name.is_empty() => ("TOP LEVEL".to_owned(), ""),
         Shape::Always => (format!("[{}]", section.name), ""),
@@ -55,17 +77,20 @@ fn section(page: &mut Roff, section: &Section) {
     page.control("SH", [title.as_str()])
         .text(prose(&format!("{}{note}", section.text)));
     for one in section.options {
-        option(page, one);
+        option(page, of, one);
     }
 }
 
-fn option(page: &mut Roff, option: &Opt) {
+fn option(page: &mut Roff, of: File, option: &Opt) {
     let default = match option.default {
         Fallback::Required(_) => "required".to_owned(),
         Fallback::Is(text) => format!("default `{text}`"),
         Fallback::Nothing(text) => format!("default: {text}"),
     };
-    let reload = if option.live { "" } else { "; restart" };
+    let reload = match of.effect(option) {
+        "restart" => "; restart",
+        _ => "",
+    };
     page.control("TP", []).text([
         bold(option.name),
         roman(" = "),
@@ -93,12 +118,17 @@ fn prose(text: &str) -> Vec<Inline> {
 #[cfg(test)]
 mod tests {
     use super::manual;
-    use crate::table::sections;
+    use crate::table::File;
+
+    const FILES: [File; 2] = [File::System, File::Volume];
 
     #[test]
     fn every_section_and_option_has_its_paragraph() {
-        let page = manual();
-        for section in sections() {
+        for (of, section) in FILES
+            .into_iter()
+            .flat_map(|of| of.sections().map(move |one| (of, one)))
+        {
+            let page = manual(of);
             for option in section.options {
                 // The name stands at the beginning of the line behind the tag's macro.
                 let name = option.name.replace('-', "\\-");
@@ -111,10 +141,8 @@ mod tests {
     #[test]
     fn no_line_of_text_is_taken_for_a_macro() {
         let known = [".TH ", ".SH ", ".PP", ".TP", ".ie ", ".el "];
-        for line in manual()
-            .lines()
-            .filter(|line| line.starts_with(['.', '\'']))
-        {
+        let pages = FILES.map(manual).concat();
+        for line in pages.lines().filter(|line| line.starts_with(['.', '\''])) {
             assert!(known.iter().any(|one| line.starts_with(one)), "{line}");
         }
     }

@@ -57,6 +57,34 @@ pub(crate) static VOLUME: Table = Table {
     sections: &[volume::SECTIONS],
 };
 
+/// A file with settings that has pages of reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum File {
+    /// `vere.toml`, the configuration of the mail system.
+    System,
+    /// `NAME.toml`, the description of a volume on mail accounts (`vere fs`).
+    Volume,
+}
+
+impl File {
+    pub(crate) fn sections(self) -> impl Iterator<Item = &'static Section> {
+        match self {
+            Self::System => SYSTEM,
+            Self::Volume => VOLUME,
+        }
+        .sections()
+    }
+
+    /// When a changed option takes effect.
+    pub(crate) const fn effect(self, option: &Opt) -> &'static str {
+        match self {
+            Self::System if option.live => "live",
+            Self::System => "restart",
+            Self::Volume => "next mount",
+        }
+    }
+}
+
 /// Every section of the file of the system.
 pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
     SYSTEM.sections()

@@ -479,17 +479,17 @@ fn table_is_sound() {
 
 #[test]
 fn reference_in_docs_is_the_one_of_the_table() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../docs/reference/config.md"
-    );
-    let wanted = reference();
-    if std::env::var_os("VERE_WRITE_REFERENCE").is_some() {
-        std::fs::write(path, &wanted).unwrap();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference");
+    for (name, of) in [("config.md", File::System), ("volume.md", File::Volume)] {
+        let path = std::path::Path::new(folder).join(name);
+        let wanted = reference(of);
+        if std::env::var_os("VERE_WRITE_REFERENCE").is_some() {
+            std::fs::write(&path, &wanted).unwrap();
+        }
+        let found = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            found == wanted,
+            "{name} differs; write it by: cargo xtask generated --write"
+        );
     }
-    let found = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        found == wanted,
-        "docs/reference/config.md differs; write it by: vere config reference > docs/reference/config.md"
-    );
 }

@@ -209,16 +209,14 @@ fn domains_and_accounts_are_managed() {
 
 #[test]
 fn the_reference_is_that_of_the_documentation() {
-    let printed = run(vere().args(["config", "reference"]));
-    let file = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../docs/reference/config.md"
-    );
-    let kept = std::fs::read_to_string(file).expect("the reference");
-    assert!(
-        printed == kept,
-        "docs/reference/config.md differs from vere config reference"
-    );
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference");
+    let pages: [(&str, &[&str]); 2] = [("config.md", &[]), ("volume.md", &["--volume"])];
+    for (name, of) in pages {
+        let printed = run(vere().args(["config", "reference"]).args(of));
+        let file = std::path::Path::new(folder).join(name);
+        let kept = std::fs::read_to_string(file).expect("the reference");
+        assert!(printed == kept, "{name} differs from vere config reference");
+    }
 }
 
 #[test]
