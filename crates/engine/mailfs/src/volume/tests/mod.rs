@@ -14,6 +14,7 @@ mod follows;
 mod key_races;
 mod leaving;
 mod local_disk;
+mod losses;
 mod outages;
 mod pages;
 mod races;
