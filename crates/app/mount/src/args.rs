@@ -36,6 +36,9 @@ pub enum FsCommand {
     /// upload and download (null without a budget: used_octets and limit_octets of 24 hours, room_in_s); groups, each with group, strategy, accounts, packs, octets, missing (by account).
     Status(VolumeArgs),
     /// Wait until all changes are on the servers.
+    ///
+    /// A bar shows how much is sent, the rate and the time left, on a terminal; with `--json`, standard error gets an object each
+    /// second: stage (`sending`), unit (`octets`), done, all, per_second, seconds_left.
     Sync(VolumeArgs),
     /// Compare a volume with the mails of its accounts, and name every mail and file with a fault.
     ///

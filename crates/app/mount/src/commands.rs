@@ -12,6 +12,7 @@ use vere_process::failure::Failure;
 use crate::args::{Mode, ModeArgs, UmountArgs, VolumeArgs};
 use crate::control::{Request, ask};
 use crate::folders::{self, Description, Lock};
+use crate::progress::{Watch, sending};
 use crate::serve::{LAST_SYNC, read_slot};
 use crate::status;
 
@@ -43,6 +44,7 @@ pub(crate) fn status(args: &VolumeArgs) -> Result<String, Failure> {
 
 pub(crate) fn sync(args: &VolumeArgs) -> Result<String, Failure> {
     let socket = folders::control(&state(&args.name)?);
+    let _watch = Watch::start(args.json, sending(socket.clone()));
     let done = ask(&socket, &Request::Sync, None)?.ok_or_else(|| not_mounted(&args.name))?;
     Ok(if args.json {
         format!("{done:#}\n")
@@ -79,7 +81,9 @@ pub(crate) fn umount(args: &UmountArgs) -> Result<String, Failure> {
     }
     let state = state(&args.what)?;
     let request = Request::Umount { force: args.force };
-    let answer = ask(&folders::control(&state), &request, Some(LAST_SYNC))?;
+    let socket = folders::control(&state);
+    let _watch = Watch::start(false, sending(socket.clone()));
+    let answer = ask(&socket, &request, Some(LAST_SYNC))?;
     let answer = answer.ok_or_else(|| not_mounted(&args.what))?;
     if answer["clean"] == Value::Bool(false) {
         return Ok(

@@ -1,7 +1,8 @@
-//! The progress of a check or a collection: a bar with rate and time left on a terminal, and with `--json` an object per line on
+//! The progress of a check, a collection, or of sending: a bar with rate and time left on a terminal, and with `--json` an object per line on
 //! standard error.
 
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -10,8 +11,13 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
+use crate::control::{Request, ask};
+use crate::figures;
+
 /// Time between looks.
 const LOOK: Duration = Duration::from_millis(250);
+/// The longest time of a look.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between lines of JSON.
 const LINE: Duration = Duration::from_secs(1);
 
@@ -49,6 +55,7 @@ impl Rate {
         let seconds = left.and_then(|left| left.checked_div(per_second?));
         json!({
             "stage": stage,
+            "unit": told["unit"],
             "done": done,
             "all": if all > 0 { Some(all) } else { None },
             "per_second": per_second,
@@ -116,6 +123,18 @@ impl Drop for Watch {
     }
 }
 
+/// What a mount still has to send, from its states: octets.
+pub(crate) fn sending(socket: PathBuf) -> impl FnMut() -> Option<Value> + Send + 'static {
+    let mut most = 0;
+    move || {
+        let status = ask(&socket, &Request::Status, Some(PATIENCE)).ok()??;
+        let waiting = status["octets_waiting"].as_u64()?;
+        most = waiting.max(most);
+        let done = most.saturating_sub(waiting);
+        Some(json!({ "stage": "sending", "unit": "octets", "done": done, "all": most }))
+    }
+}
+
 fn bar() -> ProgressBar {
     let bar = ProgressBar::no_length();
     if let Ok(style) = ProgressStyle::with_template("{prefix:10} {wide_bar} {msg}") {
@@ -134,16 +153,20 @@ fn show(bar: &ProgressBar, progress: &Value) {
 
 /// The figures of a bar.
 fn words(progress: &Value) -> String {
-    let done = progress["done"].as_u64().unwrap_or(0);
+    let number = |number: u64| match progress["unit"].as_str() {
+        Some("octets") => figures::octets(number),
+        _ => number.to_string(),
+    };
+    let done = number(progress["done"].as_u64().unwrap_or(0));
     let mut text = match progress["all"].as_u64() {
-        Some(all) => format!("{done} of {all}"),
-        None => done.to_string(),
+        Some(all) => format!("{done} of {}", number(all)),
+        None => done,
     };
     if let Some(rate) = progress["per_second"].as_u64().filter(|rate| *rate > 0) {
-        text.push_str(&format!(", {rate}/s"));
+        text.push_str(&format!(", {}/s", number(rate)));
     }
     if let Some(left) = progress["seconds_left"].as_u64() {
-        text.push_str(&format!(", {} left", crate::figures::time(left)));
+        text.push_str(&format!(", {} left", figures::time(left)));
     }
     text
 }
@@ -174,6 +197,9 @@ mod tests {
         );
         let last = rate.of(begun + Duration::from_secs(8), &told("weighing", 900, 0));
         assert_eq!(words(&last), "900, 200/s");
+        let octets =
+            json!({ "unit": "octets", "done": 1 << 20, "all": 3 << 20, "per_second": 2_048 });
+        assert_eq!(words(&octets), "1.0 MiB of 3.0 MiB, 2.0 KiB/s");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Mounts on accounts with the limits of providers: budgets of a day, and passwords that programs print.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 
 use crate::harness::{assert_has, run, wait_until};
 use crate::mounts::Volume;
@@ -34,6 +36,22 @@ fn octets_on_disk(volume: &Volume) -> u64 {
         .sum()
 }
 
+/// A command that waits tells for how much.
+fn assert_waiting_is_shown(volume: &Volume) {
+    let mut sync = volume.fs(&["sync", "home", "--json"]);
+    let mut sync = sync.stderr(Stdio::piped()).spawn().expect("a process");
+    let lines = BufReader::new(sync.stderr.take().expect("a pipe"));
+    let line = lines.lines().next().expect("a line").expect("text");
+    let told: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(
+        (&told["stage"], &told["unit"]),
+        (&"sending".into(), &"octets".into())
+    );
+    assert!(told["all"].as_u64() > Some(0), "{told}");
+    sync.kill().expect("alive");
+    sync.wait().expect("ended");
+}
+
 #[test]
 fn data_beyond_the_budget_of_a_day_wait_visibly() {
     let Some(volume) = Volume::new() else { return };
@@ -56,6 +74,7 @@ fn data_beyond_the_budget_of_a_day_wait_visibly() {
     assert!(account["scarce_for_s"].as_u64() > Some(23 * 3_600), "{now}");
     let shown = run(&mut volume.fs(&["status", "home"]));
     assert_has(&shown, &["has space in", "up in 24 h", "wait; account 1"]);
+    assert_waiting_is_shown(&volume);
     // Names and small files go on, and the data are there.
     fs::write(volume.point().join("small"), "small").expect("a file");
     assert!(fs::read(volume.point().join("large")).expect("a file") == octets);
