@@ -16,7 +16,7 @@ impl Holes {
         let mut holes = Vec::new();
         for uid in uids {
             // A log that begins anew keeps the UIDs of what it had.
-            if uid > next && (known > 0 || next > 1) {
+            if uid > next && next > 1 {
                 holes.push((next, uid.saturating_sub(1)));
             }
             next = uid.saturating_add(1);

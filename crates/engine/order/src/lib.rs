@@ -6,5 +6,7 @@ pub mod fingerprint;
 pub mod found;
 mod holes;
 mod sent;
+#[cfg(test)]
+mod tests;
 
 use vere_mailfs_format::{format, rows};
