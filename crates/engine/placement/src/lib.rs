@@ -8,5 +8,7 @@ pub mod scarcity;
 pub mod speed;
 pub mod strategy;
 mod terms;
+#[cfg(test)]
+mod tests;
 
 use vere_mailfs_format::format;

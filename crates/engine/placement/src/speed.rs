@@ -61,11 +61,17 @@ mod tests {
         speed.add(at(5), 100);
         speed.add(at(5), 200);
         assert_eq!(speed.of(at(5)), 300);
+        assert_eq!(speed.seconds.len(), 1, "memory is that of seconds");
         speed.add(at(7), 300);
         assert_eq!(speed.of(at(7)), 200);
         assert_eq!(speed.of(at(16)), 30);
         assert_eq!(speed.of(at(18)), 0);
         speed.add(at(30), 1);
         assert_eq!(speed.seconds.len(), 1);
+        // Ten seconds old is not old.
+        speed.add(at(40), 10);
+        assert_eq!(speed.of(at(40)), 1);
+        speed.add(at(41), 1);
+        assert_eq!(speed.of(at(41)), 11 / 2);
     }
 }
