@@ -2,5 +2,7 @@
 //! carried out.
 
 pub mod job;
+#[cfg(test)]
+mod tests;
 
 use vere_mailfs_format::format;
