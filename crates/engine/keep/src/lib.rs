@@ -10,6 +10,8 @@ pub mod local;
 mod numbered;
 pub mod page_store;
 pub mod record;
+#[cfg(test)]
+mod tests;
 
 use vere_files::{content, pages, posix, tree};
 use vere_mailfs_format::{format, rows};

@@ -394,4 +394,60 @@ mod tests {
         store.put_body(places[0].mail, &body).unwrap();
         assert!(store.get(&keys, &places[2]).is_some());
     }
+
+    /// A disk that has failed is not written again, and no page is written twice.
+    #[test]
+    fn pages_are_written_once() {
+        let (keys, disk) = (keys(), MemoryDisk::default());
+        let (body, places) = mail(&keys, 1, 3);
+        let mut store = PageStore::open(disk.clone(), STORE_OCTETS);
+        for _ in 0..2 {
+            store.put_body(places[0].mail, &body).unwrap();
+            assert_eq!(store.octets(), 3 * (28 + 68 + 1_021));
+        }
+        let (longer, others) = mail(&keys, 2, 3);
+        disk.stop_at(disk.steps());
+        store.put_body(others[0].mail, &longer).unwrap();
+        disk.stop_at(u64::MAX);
+        let steps = disk.steps();
+        store.put_body(others[0].mail, &longer).unwrap();
+        assert_eq!(disk.steps(), steps);
+        assert!(store.get(&keys, &places[2]).is_some(), "reads go on");
+    }
+
+    #[test]
+    fn an_entry_has_a_bound() {
+        let disk = MemoryDisk::default();
+        let mut store = PageStore::open(disk, STORE_OCTETS);
+        let frame = vec![0; ENTRY_MAX as usize - HEAD_OCTETS + 1];
+        let mail = MailId([1; 16]);
+        store.put(mail, 68, &[0; HEAD_OCTETS], &frame);
+        assert_eq!(store.octets(), 0);
+        store.put(mail, 68, &[0; HEAD_OCTETS], &frame[1..]);
+        assert_eq!(store.octets(), u64::from(ENTRY_MAX) + 28);
+    }
+
+    /// Pages of a mail, one by one or whole, without its index; and the mark for the next mount.
+    #[test]
+    fn a_tree_finds_what_it_has_put() {
+        let (keys, disk) = (Arc::new(keys()), MemoryDisk::default());
+        let (body, places) = mail(&keys, 1, 3);
+        let mut local = Opened {
+            store: PageStore::open(disk.clone(), STORE_OCTETS),
+            keys,
+        };
+        assert!(!local.has(&places[1]) && local.get(&places[1]).is_none());
+        let from = places[1].at as usize;
+        let frame = &body[from..from + places[1].sealed_len as usize + 4];
+        local.put(&places[1], &body[..HEAD_OCTETS], frame);
+        assert!(local.has(&places[1]) && !local.has(&places[0]));
+        assert_eq!(local.get(&places[1]).unwrap(), vec![1; 1_000]);
+        local.put_mail(places[0].mail, &body);
+        assert!(local.has(&places[0]) && local.has(&places[2]));
+        assert_eq!(local.store.places.len(), 3, "the index is no page");
+        assert!(!is_distrusted(&disk));
+        local.distrust();
+        assert!(is_distrusted(&disk));
+        assert!(!is_distrusted(&disk), "the question is asked once");
+    }
 }

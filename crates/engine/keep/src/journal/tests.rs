@@ -1,3 +1,5 @@
+mod damage;
+
 use vere_faults::MemoryDisk;
 use vere_ports::files::Inode;
 
