@@ -28,7 +28,8 @@ pub enum FsCommand {
     /// without uploads); commits_sending; journal_octets; cache_octets (content in memory); disk_octets (content in the cache on disk), disk_hits and
     /// disk_misses (chunks read that the cache had or lacked, since the start); octets_shared (content written that the volume had already, so that
     /// nothing was sent); copies_missing; conflicts (with other mounts, since the mount began); conflicts_latest; commits_open (of other
-    /// mounts, to be merged); inodes and logical_octets (of files, as of the last
+    /// mounts, to be merged); metadata_copies (of changes and names on further accounts), each with account, generation (up to which the
+    /// account has every change, or null), commits_behind, pages_behind, is_level; inodes and logical_octets (of files, as of the last
     /// checkpoint); stored_octets (of packs on all accounts); pack_octets, garbage_octets, collected_ms and checked_ms (of the last
     /// `vere fs gc` and `vere fs check`, or null); keep_versions_s; keep_deleted_s; read_only (the reason, or null); accounts, each
     /// with account, requests under way, failing (the reason, or null), failing_for_s, next_attempt_s, used_octets and limit_octets

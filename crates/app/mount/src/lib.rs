@@ -12,6 +12,7 @@ mod change;
 mod collections;
 mod commands;
 mod control;
+mod copies;
 mod facts;
 mod figures;
 mod folders;

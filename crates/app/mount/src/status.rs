@@ -9,6 +9,7 @@ use vere_mailfs::volume::{AccountStatus, GroupStatus, Status, Strategy};
 use vere_settings::Volume as Described;
 
 use crate::budgets;
+use crate::copies;
 pub(crate) use crate::figures::octets;
 use crate::figures::time;
 
@@ -79,6 +80,7 @@ pub(crate) fn json(status: &Status, groups: &[GroupStatus], point: Option<&Path>
         "conflicts": status.conflicts,
         "conflicts_latest": status.conflicts_latest,
         "commits_open": status.commits_open,
+        "metadata_copies": copies::json(&status.mirrors),
         "inodes": status.logical.map(|(inodes, _)| inodes),
         "logical_octets": status.logical.map(|(_, octets)| octets),
         "stored_octets": stored_octets,
@@ -152,6 +154,9 @@ pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
     if number("commits_open") > 0 {
         let open = format!("{}, of mounts that are away", number("commits_open"));
         line("commits to merge", open);
+    }
+    for (name, value) in copies::shown(status) {
+        line(&name, value);
     }
     line("files", files(status));
     line("garbage", garbage(status));
@@ -386,6 +391,7 @@ pub(crate) mod tests {
             conflicts: 0,
             conflicts_latest: Vec::new(),
             commits_open: 0,
+            mirrors: Vec::new(),
             read_only: None,
         }
     }

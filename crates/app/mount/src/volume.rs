@@ -213,6 +213,7 @@ pub(crate) fn terms(description: &Description) -> Terms {
     Terms {
         accounts: accounts.collect(),
         lead: description.lead,
+        metadata_accounts: description.metadata_accounts,
         groups,
         strong: description.strong,
         call_timeout: description.call_timeout.duration(),

@@ -9,6 +9,8 @@ use vere_units::{ByteSize, Span};
 pub struct Volume {
     /// The account with the order of changes.
     pub lead: u16,
+    /// Accounts with changes and names.
+    pub metadata_accounts: usize,
     /// Whether closing a file and changing names wait for the servers.
     pub strong: bool,
     /// The longest wait of a change for its commit.

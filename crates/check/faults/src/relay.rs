@@ -33,6 +33,8 @@ struct Shared {
     delay: AtomicU64,
     /// Whether octets vanish, in both directions, and no connection gets an answer.
     silent: AtomicBool,
+    /// Whether new connections are closed at once.
+    refuses: AtomicBool,
     /// Whether octets of the server vanish.
     deaf: AtomicBool,
     ended: AtomicBool,
@@ -62,7 +64,9 @@ impl Relay {
                 }
                 own.accepted.fetch_add(1, Ordering::Relaxed);
                 // Without a listener at the target, the relay closes the connection of the client.
-                if let Ok(server) = TcpStream::connect(target) {
+                if !own.refuses.load(Ordering::Relaxed)
+                    && let Ok(server) = TcpStream::connect(target)
+                {
                     own.join(&client, &server);
                 }
             }
@@ -86,6 +90,14 @@ impl Relay {
     /// Lets octets pass, or vanish.
     pub fn silence(&self, silent: bool) {
         self.shared.silent.store(silent, Ordering::Relaxed);
+    }
+
+    /// Ends all connections, and closes new ones at once, as a host without the server does; or goes on.
+    pub fn refuse(&self, refuses: bool) {
+        self.shared.refuses.store(refuses, Ordering::Relaxed);
+        if refuses {
+            self.shared.cut();
+        }
     }
 
     /// Connections so far.

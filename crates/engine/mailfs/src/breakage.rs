@@ -11,6 +11,8 @@ pub(crate) enum Breakage {
     ContentDropped,
     /// The journal does not tell what a rebase has changed.
     RebaseForgotten,
+    /// Commits are copied to further accounts before they are in the chain.
+    CopiedEarly,
 }
 
 #[cfg(test)]

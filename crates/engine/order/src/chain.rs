@@ -51,6 +51,8 @@ pub struct Chain {
     sent: VecDeque<Sent>,
     /// Lost commits whose mail is needed, since they hold content.
     strays: Vec<Sent>,
+    /// The commit on the way that was won last.
+    won: Option<Sent>,
     is_listing: bool,
     /// The log may have new mails.
     is_stale: bool,
@@ -83,6 +85,7 @@ impl Chain {
             known,
             sent: VecDeque::new(),
             strays: Vec::new(),
+            won: None,
             is_listing: false,
             is_stale: false,
             is_patient: false,
@@ -128,6 +131,16 @@ impl Chain {
     /// The chain goes on to this commit, read at the beginning.
     pub const fn advance_to(&mut self, won: Won) {
         (self.head, self.generation, self.uid) = (won.commit, won.generation, won.uid);
+    }
+
+    /// Parent and mail of the commit that [`Next::Won`] has told last.
+    pub fn take_won(&mut self) -> Option<(MailId, Bytes)> {
+        self.won.take().map(|sent| (sent.parent, sent.mail))
+    }
+
+    /// The chain stands still: the log is out of reach.
+    pub const fn stand(&mut self) {
+        self.is_standing = true;
     }
 
     /// Commits on the way.
@@ -431,7 +444,7 @@ impl Chain {
         (self.head, self.uid) = (id, uid);
         let won = self.place();
         if self.sent.front().is_some_and(|sent| sent.id == id) {
-            self.sent.pop_front();
+            self.won = self.sent.pop_front();
             return Some(Next::Won(won));
         }
         Some(Next::Follow(won))

@@ -11,6 +11,7 @@ use crate::format::{
     Builder, ChunkId, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind,
     Locator, MailId, PackNumber, Place, Subject, VolumeId, mail, open, open_frame_in_place,
 };
+use crate::mirror::MirrorJob;
 use vere_keep::keep_job::{CachedJob, KeepJob, Kept, Opened};
 
 const HEAD_LEN: u32 = HEAD_OCTETS as u32;
@@ -38,6 +39,8 @@ pub enum Task {
     Keep(KeepJob),
     /// Makes a pack's mail for another account.
     Copy(CopyJob),
+    /// Makes the mail of a commit or of pages for another account.
+    Mirror(MirrorJob),
     /// Verifies a whole mail.
     Inspect(InspectJob),
 }
@@ -76,6 +79,7 @@ impl Job {
             Task::Cached(job) => Done::Cached(job.run()),
             Task::Keep(job) => Done::Kept(job.run()),
             Task::Copy(job) => Done::Copied(job.run()),
+            Task::Mirror(job) => Done::Copied(job.run()),
             Task::Inspect(job) => Done::Inspected(job.run()),
         })
     }

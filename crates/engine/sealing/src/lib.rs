@@ -4,5 +4,6 @@
 pub mod job;
 #[cfg(test)]
 mod tests;
+pub mod mirror;
 
 use vere_mailfs_format::format;

@@ -42,6 +42,7 @@ impl Assembly {
         let first = accounts.first().map_or(0, |account| account.number);
         Volume {
             lead: self.maybe("lead").unwrap_or(first),
+            metadata_accounts: usize::from(self.need::<u16>("metadata_accounts")),
             strong: self.choice("mode", |text| Some(text == "strong")),
             flush_interval: self.need("flush_interval"),
             refresh: self.need("refresh"),

@@ -10,6 +10,8 @@ sections! {
             "The version of this file's format: a later program can still read an older file, or refuse the file with an error.";
         fixed lead: Integer(1, 65_535), Nothing("the first account"),
             "The number of the account whose mailbox `log` decides the order of changes. Its server must show mails in the order of their UIDs.";
+        fixed metadata_accounts: Integer(1, 16), Is("2"),
+            "Accounts that keep changes and names: the lead, and the accounts with the lowest numbers besides. Each account behind the lead gets a copy of every change, behind the programs that wait; with `sync_copies` above 1, `fsync` waits for a copy. While the lead does not answer, the volume is mounted read-only from a copy.";
         fixed mode: Choice(&["weak", "strong"]), Is("\"weak\""),
             "What closing a file and changing names wait for: `weak` for the journal on this machine, `strong` for the servers. `fsync` waits for the servers in both.";
         fixed flush_interval: Span(100, HOUR), Is("\"5s\""),
@@ -21,7 +23,7 @@ sections! {
         fixed call_timeout: Span(SECOND, HOUR), Is("\"60s\""),
             "The longest time for which a program waits for the servers; then its call fails with EIO. Changes stay in the journal and are still sent.";
         fixed sync_copies: Integer(1, 16), Is("1"),
-            "Accounts of a group that keep data before `fsync` returns; further accounts of the group get their copies later.";
+            "Accounts of a group that keep data before `fsync` returns, and accounts that keep the change itself (at most `metadata_accounts`); further accounts get their copies later.";
         fixed unsent_max: Size(16 * MIB, TIB), Is("\"1 GiB\""),
             "Written octets that no server has yet. More of them block the programs that write.";
         fixed cache_memory: Size(MIB, 16 * GIB), Is("\"64 MiB\""),

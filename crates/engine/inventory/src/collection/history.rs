@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::rows::RowChange;
-use crate::format::{Kind, Locator, MailId, Subject};
+use crate::format::{Kind, Locator, MailCopy, MailId, Subject};
 use crate::rows::{Key, RowValue, StateRow};
 
 /// Checkpoints that stay whatever their age: an older one serves for one with a damaged page.
@@ -132,6 +132,29 @@ impl History {
         }
         found.reverse();
         found
+    }
+
+    /// Copies on further accounts without any use: commits below the oldest checkpoint that stays, and pages that no kept
+    /// checkpoint reaches. Whatever lies in a copy's log is part of the chain, so that the generation alone decides.
+    pub fn old_copies(
+        &self,
+        copies: &[(MailCopy, Subject)],
+        has_row: &dyn Fn(&Subject) -> bool,
+        reached: Option<&HashSet<MailId>>,
+    ) -> Vec<(MailCopy, MailId)> {
+        let Some((limit, _)) = &self.oldest else {
+            return Vec::new();
+        };
+        let is_old = |subject: &Subject| subject.generation.is_some_and(|of| of < *limit);
+        let is_needless = |(_, subject): &&(MailCopy, Subject)| match subject.kind {
+            Kind::Commit => is_old(subject) && !has_row(subject),
+            Kind::Pages => is_old(subject) && reached.is_some_and(|of| !of.contains(&subject.mail)),
+            _ => false,
+        };
+        let needless = copies.iter().filter(is_needless);
+        needless
+            .map(|(copy, subject)| (*copy, subject.mail))
+            .collect()
     }
 
     /// Mails of pages without any use.

@@ -42,6 +42,8 @@ pub struct Listing {
     pub log: Vec<(u32, Subject)>,
     /// Mails of pages of the lead.
     pub pages: Vec<(u32, Subject)>,
+    /// Commits and pages of further metadata accounts.
+    pub copies: Vec<(MailCopy, Subject)>,
     /// Whether there is more than the bounds allow.
     pub has_more: bool,
 }

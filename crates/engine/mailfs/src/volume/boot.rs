@@ -21,6 +21,7 @@ use super::state::commits::Commits;
 use super::state::deadlines::Deadlines;
 use super::state::epochs::Epochs;
 use super::state::follow::Follow;
+use super::state::mirrors::Mirrors;
 use super::state::opening::OpenError;
 use super::state::pages::Bring;
 use super::state::pages::PageFetches;
@@ -160,6 +161,7 @@ pub(super) fn assemble<S: Storage>(
         pages: PageFetches::default(),
         late: Vec::new(),
         follow: Follow::default(),
+        mirrors: Mirrors::default(),
         upkeep: None,
         facts: None,
         epochs: Epochs::default(),

@@ -129,6 +129,9 @@ impl<S: Storage> Volume<S> {
             self.want_all(Vec::new());
             return;
         }
+        if self.finish_waits_for_mirrors() {
+            return;
+        }
         for call in self.checkpoints.finish.take().unwrap_or_default().calls {
             self.reply(call, Ok(Reply::Done));
         }
@@ -285,7 +288,11 @@ impl<S: Storage> Volume<S> {
         let Some(covers) = NonZeroU64::new(making.covers.generation) else {
             return;
         };
+        let validity = making.uid_validity.unwrap_or(0);
         for page in making.draft.mails().to_vec() {
+            if let Some(copy) = page.copy {
+                self.mirror_page(page.head.mail, (validity, copy.uid));
+            }
             let located = Located {
                 id: page.head.mail,
                 copies: page.copy.into_iter().collect(),

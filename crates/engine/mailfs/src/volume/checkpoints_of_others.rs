@@ -38,5 +38,6 @@ impl<S: Storage> Volume<S> {
         let tree = self.files.tree_mut();
         let left = tree.covered(Some(checkpoint.root), checkpoint.covers.get());
         self.checkpoints.adopt(checkpoint, left);
+        self.mirror_pages_later();
     }
 }

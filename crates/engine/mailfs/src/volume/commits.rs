@@ -92,7 +92,7 @@ impl<S: Storage> Volume<S> {
                 // A merge may have left nothing of the changes that waited.
                 self.commits.since = None;
                 self.commits.pending_from = None;
-                self.release_waiters(waiters);
+                self.release_mirrored(self.chain.head().1, waiters);
             }
             _ => self.build(&inline, &snapshots, waiters),
         }
@@ -184,12 +184,6 @@ impl<S: Storage> Volume<S> {
         })
     }
 
-    fn release_waiters(&mut self, waiters: Vec<(CallId, Reply)>) {
-        for (call, reply) in waiters {
-            self.reply(call, Ok(reply));
-        }
-    }
-
     /// A commit is in the chain.
     pub(super) fn won(&mut self, won: Won) {
         let Some(mut flight) = self.commits.flights.pop_front() else {
@@ -231,7 +225,7 @@ impl<S: Storage> Volume<S> {
         if self.is_quiet() && self.commits.changed.is_empty() {
             self.uploads.placed.clear();
         }
-        self.release_waiters(flight.waiters);
+        self.release_mirrored(won.generation, flight.waiters);
         self.registered();
         let needed = self.commits.needed(self.journal.position());
         if let Err(error) = self.release_journal(won, needed) {

@@ -38,6 +38,7 @@ impl<S: Storage> Volume<S> {
             self.facts.as_ref().and_then(|run| run.until()),
             self.follow.due(),
             self.adoption_due(),
+            self.mirrors_due(),
             self.upkeep_wake(),
         ];
         times.into_iter().flatten().min()
@@ -121,6 +122,7 @@ impl<S: Storage> Volume<S> {
             Asked::Log => self.log_answered(answer),
             Asked::Judge(uid) => self.judge_answered(uid, answer),
             Asked::Watch => self.watch_answered(&answer),
+            Asked::Mirror(account, ticket) => self.mirror_answered(account, ticket, answer),
             Asked::Quota => self.quota_answered(account, answer),
             Asked::Page(at) => self.page_answered(at, answer),
             Asked::FindPage(at) => self.page_found(at, answer),
@@ -149,6 +151,9 @@ impl<S: Storage> Volume<S> {
             }
             (Some(Working::Copy(pack, account, copy)), JobResult(Done::Copied(made))) => {
                 self.copy_made(pack, account, copy, made);
+            }
+            (Some(Working::Mirror(account, ticket)), JobResult(Done::Copied(made))) => {
+                self.mirror_made(account, ticket, made);
             }
             (Some(Working::Upkeep(number)), JobResult(Done::Inspected(opened))) => {
                 self.mail_inspected(number, opened);
@@ -246,6 +251,7 @@ impl<S: Storage> Volume<S> {
         {
             match next {
                 Next::Append(id, mail) => {
+                    self.mirror_sent(&mail);
                     let request = Request::Append {
                         mailbox: log.clone(),
                         mail,
@@ -262,8 +268,14 @@ impl<S: Storage> Volume<S> {
                     self.ask(lead, Urgency::Commit, request, Asked::Log);
                 }
                 Next::Judge(uid) => self.ask_judge(lead, uid),
-                Next::Won(won) => self.won(won),
-                Next::Follow(won) => self.followed(won),
+                Next::Won(won) => {
+                    self.mirror_won(won);
+                    self.won(won);
+                }
+                Next::Follow(won) => {
+                    self.mirror_followed(won);
+                    self.followed(won);
+                }
                 Next::Located(won) => self.located_commit(won),
                 Next::Gap(generation) => self.fail(Notice::Gap {
                     head: self.chain.head().1,

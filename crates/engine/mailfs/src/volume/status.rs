@@ -9,6 +9,7 @@ use vere_ports::storage::Storage;
 use super::accounts::AccountStatus;
 use super::chunk_store::ChunkStore;
 use super::fingerprint::Fingerprint;
+use super::mirrors::MirrorStatus;
 use super::state::Volume;
 use super::step::{Moment, Notice};
 use super::strategy::Strategy;
@@ -74,6 +75,8 @@ pub struct Status {
     pub conflicts_latest: Vec<String>,
     /// Commits of other mounts that lost a race and wait for a merge.
     pub commits_open: usize,
+    /// Copies of commits and pages on further accounts.
+    pub mirrors: Vec<MirrorStatus>,
     /// Why the volume takes no changes, if so.
     pub read_only: Option<String>,
 }
@@ -148,6 +151,7 @@ impl<S: Storage> Volume<S> {
             conflicts: self.follow.conflicts,
             conflicts_latest: self.follow.latest.iter().cloned().collect(),
             commits_open: self.open_commits(),
+            mirrors: self.mirror_status(),
             read_only: match &self.read_only {
                 None if self.journal.is_full() => Some(Notice::DiskFull.to_string()),
                 reason => reason.as_ref().map(ToString::to_string),

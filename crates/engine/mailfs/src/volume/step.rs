@@ -103,6 +103,14 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// A mail of the lead is no commit and no page of the chain, and is not copied.
+    #[error("account {}: a mail is not copied to a further account: {reason}", .account.0)]
+    Uncopied {
+        /// The lead.
+        account: AccountId,
+        /// Why.
+        reason: String,
+    },
     /// Content of a file cannot be read from any account.
     #[error("inode {inode}, offset {offset}: no account has the octets: {reason}")]
     Unreadable {

@@ -118,6 +118,7 @@ impl<S: Storage> Opening<S> {
         volume.read_strategies()?;
         volume.leave_out_gone();
         volume.place_pages(self.pages_validity, self.moved);
+        volume.begin_mirrors(log.chain.iter().chain(&later), self.uid_validity);
         volume.catch_up(later, self.uid_validity);
         volume.begin_scan();
         volume.follow_others(log.outside);

@@ -5,6 +5,7 @@ pub(crate) mod commits;
 pub(crate) mod deadlines;
 pub(crate) mod epochs;
 pub(crate) mod follow;
+pub(crate) mod mirrors;
 pub(crate) mod opening;
 pub(crate) mod pages;
 pub(crate) mod reads;
@@ -18,6 +19,7 @@ use self::commits::Commits;
 use self::deadlines::Deadlines;
 use self::epochs::Epochs;
 use self::follow::Follow;
+use self::mirrors::Mirrors;
 use self::pages::{Bring, PageFetches};
 use self::reads::Reads;
 use self::replicas::Replicas;
@@ -43,6 +45,7 @@ use hashbrown::HashMap;
 use std::collections::VecDeque;
 
 use std::time::Duration;
+use vere_order::copies::Ticket as MirrorTicket;
 use vere_ports::files::{Call, CallId, Caller};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
 use vere_ports::storage::Storage;
@@ -55,6 +58,8 @@ pub struct Terms {
     pub accounts: Vec<AccountTerms>,
     /// The account whose log orders the commits.
     pub lead: u16,
+    /// Accounts that keep commits and pages: the lead, and those of the lowest numbers besides.
+    pub metadata_accounts: usize,
     /// Groups for packs.
     pub groups: Vec<GroupTerms>,
     /// Whether closing a file and changing names wait for the servers.
@@ -120,6 +125,7 @@ pub struct Volume<S: Storage> {
     /// Answers that wait for pages.
     pub(crate) late: Vec<Late>,
     pub(crate) follow: Follow,
+    pub(crate) mirrors: Mirrors,
     /// A check or a collection under way.
     pub(crate) upkeep: Option<Box<Upkeep>>,
     /// A change of facts under way.
@@ -169,6 +175,8 @@ pub(crate) enum Asked {
     Judge(u32),
     Watch,
     Quota,
+    /// The copy on an account.
+    Mirror(u16, MirrorTicket),
     /// A page.
     Page(Locator),
     /// Where the mail of a page is.
@@ -197,4 +205,6 @@ pub(crate) enum Working {
     Pack(PackNumber),
     Copy(PackNumber, u16, MailCopy),
     Upkeep(usize),
+    /// A mail for the copy on an account.
+    Mirror(u16, MirrorTicket),
 }

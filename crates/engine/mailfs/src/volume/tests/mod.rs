@@ -15,6 +15,7 @@ mod key_races;
 mod leaving;
 mod local_disk;
 mod losses;
+mod mirrors;
 mod outages;
 mod pages;
 mod races;
@@ -111,6 +112,7 @@ pub(super) fn terms(accounts: u16) -> Terms {
             })
             .collect(),
         lead: 1,
+        metadata_accounts: 1,
         groups: numbers
             .map(|account| GroupTerms {
                 group: account,

@@ -379,6 +379,11 @@ impl<S: Storage> Volume<S> {
         garbage.doomed = commits
             .map(|(uid, mail)| (place(LOG_MAILBOX, uid), mail))
             .collect();
+        let copies =
+            garbage
+                .history
+                .old_copies(&garbage.listing.copies, &has_row, garbage.reached.as_ref());
+        garbage.doomed.extend(copies);
         let Some(reached) = &garbage.reached else {
             return Ok(());
         };

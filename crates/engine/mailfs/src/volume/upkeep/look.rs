@@ -36,6 +36,9 @@ impl<S: Storage> Volume<S> {
         let more = &mut listing.has_more;
         let is_lead = copy.account == self.terms.lead;
         match copy.mailbox {
+            LOG_MAILBOX | PAGES_MAILBOX if self.further_accounts().contains(&copy.account) => {
+                Listing::note(&mut listing.copies, (copy, subject), LOG_MAX, more)
+            }
             LOG_MAILBOX if is_lead => {
                 Listing::note(&mut listing.log, (copy.uid, subject), LOG_MAX, more)
             }

@@ -98,6 +98,29 @@ fn old_commits_and_pages_leave_and_files_stay() {
     assert_eq!(world.check(true, false).findings, []);
 }
 
+/// What the lead has no more leaves the copies too.
+#[test]
+fn copies_of_the_past_leave() {
+    let mut world = World::new(2);
+    world.remount_with(|terms| {
+        terms.metadata_accounts = 2;
+        terms.groups = vec![GroupTerms {
+            group: 1,
+            accounts: vec![1, 2],
+        }];
+    });
+    live(&mut world, 0..24);
+    for _ in 0..3 {
+        world.pass(Duration::from_secs(60));
+    }
+    for (mailbox, most) in [("log", 100), ("pages", 12)] {
+        let copy = world.mails(2, mailbox).len();
+        assert!((5..most).contains(&copy), "{mailbox}: {copy}");
+        assert_eq!(copy, world.mails(1, mailbox).len(), "{mailbox}");
+    }
+    assert_eq!(world.check(true, false).findings, []);
+}
+
 #[test]
 fn a_state_of_the_past_is_read_from_its_root() {
     let mut world = World::new(1);

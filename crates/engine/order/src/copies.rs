@@ -1,0 +1,554 @@
+//! A copy of the chain and its pages on a further account: what is missing there is found and appended, commits in the order of
+//! the chain. A mount copies its own commits at once, and those of other mounts when their own mounts have not.
+//!
+//! Whatever lies in a copy's log is part of the chain, and a commit is appended behind its parent. So the newest commit at the
+//! end of a copy's log tells how far the copy is; whole logs are compared only where the end tells nothing.
+
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use vere_placement::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
+use vere_ports::mail_accounts::{Answer, Fault, Listed, Request, UidRange};
+use vere_units::Timestamp;
+
+use crate::compare::{Missing, missing_commits, missing_pages};
+use crate::format::{Kind, MailId, Subject};
+use crate::recent::Recent;
+
+/// Commits of this mount that are appended at once.
+const APPENDS_MAX: usize = 8;
+/// UIDs at the end of a copy's log that are listed first.
+const TAIL: u32 = 320;
+/// Time for a mount to copy its own commits, before another mount does.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What an answer is about; answers of an earlier turn count no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket(u32, What);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    End,
+    Tail(u32),
+    Look,
+    CopyLog,
+    LeadLog,
+    CopyPages,
+    LeadPages,
+    Read(MailId),
+    /// A commit of a generation.
+    Commit(u64),
+    /// A mail that was read from the lead.
+    Made(MailId),
+}
+
+/// What a copy wants.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Asks the copy's account.
+    Ask(Ticket, Request),
+    /// Asks the lead.
+    AskLead(Ticket, Request),
+    /// Appends the mail of the commit of this generation, which is in memory, to the copy's log.
+    Append(Ticket, u64),
+}
+
+/// A mail as the lead has given it, to be made for the copy: [`Copy::made`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// The ticket for the mail.
+    pub ticket: Ticket,
+    /// The mail.
+    pub mail: MailId,
+    /// The parent that the commit must have, where known by a subject alone.
+    pub parent: Option<MailId>,
+    /// The body as the lead keeps the body.
+    pub body: Bytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing is known.
+    Unknown,
+    /// The end of the log is listed.
+    Asking,
+    /// Both logs are listed whole.
+    Wide,
+    /// Commits below this generation are there or on their way, but for missing ones.
+    Next(u64),
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Pages {
+    #[default]
+    Unknown,
+    Listing(Option<Vec<Listed>>, Option<Vec<Listed>>),
+    Known,
+}
+
+/// The mail that is read from the lead and appended to the copy.
+#[derive(Debug)]
+struct Fetch {
+    missing: Missing,
+    mailbox: u16,
+    body: Option<Bytes>,
+}
+
+/// A copy on a further account.
+#[derive(Debug)]
+pub struct Copy {
+    turn: u32,
+    stage: Stage,
+    /// The highest UID of the copy's log that was listed.
+    known: u32,
+    /// Generations whose mails are on their way.
+    sending: BTreeSet<u64>,
+    /// Older commits that the copy lacks.
+    missing: VecDeque<Missing>,
+    lead_log: Option<(u32, Vec<Listed>)>,
+    copy_log: Option<Vec<Listed>>,
+    /// The newest commit of the chain when the log was last looked through for copies of other mounts.
+    looked: u64,
+    is_looking: bool,
+    pages: Pages,
+    pages_missing: VecDeque<Missing>,
+    pages_validity: u32,
+    fetch: Option<Fetch>,
+    queue: VecDeque<Next>,
+}
+
+impl Default for Copy {
+    fn default() -> Self {
+        Self {
+            turn: 0,
+            stage: Stage::Unknown,
+            known: 0,
+            sending: BTreeSet::new(),
+            missing: VecDeque::new(),
+            lead_log: None,
+            copy_log: None,
+            looked: 0,
+            is_looking: false,
+            pages: Pages::Unknown,
+            pages_missing: VecDeque::new(),
+            pages_validity: 0,
+            fetch: None,
+            queue: VecDeque::new(),
+        }
+    }
+}
+
+const fn list(mailbox: u16, first: u32) -> (u16, UidRange) {
+    (mailbox, UidRange { first, last: None })
+}
+
+fn listing((mailbox, range): (u16, UidRange)) -> Request {
+    let mailbox = mailbox_name(mailbox);
+    Request::List { mailbox, range }
+}
+
+impl Copy {
+    /// The account has failed, or the mount begins: everything is looked up again.
+    pub fn reset(&mut self) {
+        *self = Self {
+            turn: self.turn.wrapping_add(1),
+            pages_validity: self.pages_validity,
+            ..Self::default()
+        };
+    }
+
+    /// Pages may have been stored by other mounts.
+    pub fn compare_pages(&mut self) {
+        if self.pages == Pages::Known && self.pages_missing.is_empty() {
+            self.pages = Pages::Unknown;
+        }
+    }
+
+    /// A mail of pages is stored on the lead.
+    pub fn page_stored(&mut self, mail: MailId, (uid_validity, uid): (u32, u32)) {
+        self.pages_validity = uid_validity;
+        if self.pages_missing.iter().all(|of| of.mail != mail) {
+            self.pages_missing.push_back(Missing::page(mail, uid));
+        }
+    }
+
+    /// The generation up to which the copy has the chain; absent while unknown.
+    #[must_use]
+    pub fn has(&self) -> Option<u64> {
+        let Stage::Next(next) = self.stage else {
+            return None;
+        };
+        if !self.missing.is_empty() || self.is_fetching(LOG_MAILBOX) {
+            return Some(0);
+        }
+        let first = self.sending.first().copied().unwrap_or(next);
+        Some(first.saturating_sub(1))
+    }
+
+    /// Commits and mails of pages that are missing, as far as known.
+    #[must_use]
+    pub fn behind(&self, recent: &Recent) -> (u64, usize) {
+        let head = recent.head().map_or(0, |head| head.generation);
+        let next = match self.stage {
+            Stage::Next(next) => next,
+            _ => head.saturating_add(1),
+        };
+        let older = u64::try_from(self.missing.len().saturating_add(self.sending.len()));
+        let fetching = u64::from(self.is_fetching(LOG_MAILBOX) && self.sending.is_empty());
+        let commits = head.saturating_add(1).saturating_sub(next);
+        let commits = commits
+            .saturating_add(older.unwrap_or(u64::MAX))
+            .saturating_add(fetching);
+        let page = usize::from(self.is_fetching(PAGES_MAILBOX));
+        (commits, self.pages_missing.len().saturating_add(page))
+    }
+
+    /// Whether everything is there as far as this mount knows.
+    #[must_use]
+    pub fn is_level(&self, recent: &Recent) -> bool {
+        let knows = matches!(self.stage, Stage::Next(_)) && self.pages == Pages::Known;
+        knows && self.behind(recent) == (0, 0)
+    }
+
+    fn is_fetching(&self, mailbox: u16) -> bool {
+        let fetch = self.fetch.as_ref();
+        fetch.is_some_and(|fetch| fetch.mailbox == mailbox)
+    }
+
+    const fn ticket(&self, what: What) -> Ticket {
+        Ticket(self.turn, what)
+    }
+
+    /// The next request; may be called again at once. Without the lead only what is in memory is copied.
+    pub fn poll(&mut self, recent: &Recent, now: Timestamp, has_lead: bool) -> Option<Next> {
+        if let Some(fetch) = &mut self.fetch
+            && let Some(mail) = fetch.body.take()
+        {
+            let mailbox = mailbox_name(fetch.mailbox);
+            let what = What::Made(fetch.missing.mail);
+            let request = Request::Append {
+                mailbox,
+                mail,
+                alone: false,
+            };
+            return Some(Next::Ask(self.ticket(what), request));
+        }
+        if let Some(next) = self.queue.pop_front() {
+            return Some(next);
+        }
+        let next = self.poll_log(recent, now, has_lead);
+        next.or_else(|| self.poll_pages(has_lead))
+    }
+
+    fn poll_log(&mut self, recent: &Recent, now: Timestamp, has_lead: bool) -> Option<Next> {
+        match self.stage {
+            Stage::Unknown => {
+                self.stage = Stage::Asking;
+                let end = listing(list(LOG_MAILBOX, u32::MAX));
+                Some(Next::Ask(self.ticket(What::End), end))
+            }
+            Stage::Asking | Stage::Wide => None,
+            Stage::Next(next) => self.poll_commits(next, recent, now, has_lead),
+        }
+    }
+
+    fn poll_commits(
+        &mut self,
+        next: u64,
+        recent: &Recent,
+        now: Timestamp,
+        has_lead: bool,
+    ) -> Option<Next> {
+        if self.fetch.is_some() || self.is_looking {
+            return None;
+        }
+        if !self.missing.is_empty() {
+            if !has_lead {
+                return None;
+            }
+            let missing = self.missing.pop_front()?;
+            let validity = recent.head().map_or(0, |head| head.uid_validity);
+            return Some(self.read(missing, LOG_MAILBOX, validity));
+        }
+        let head = recent.head()?.generation;
+        if next > head {
+            return None;
+        }
+        let Some(known) = recent.at(next) else {
+            return self.widen(has_lead);
+        };
+        if known.mail.is_some() {
+            if self.sending.len() >= APPENDS_MAX {
+                return None;
+            }
+            self.sending.insert(next);
+            self.stage = Stage::Next(next.saturating_add(1));
+            return Some(Next::Append(self.ticket(What::Commit(next)), next));
+        }
+        let is_due = known.is_own || known.since + PATIENCE <= now || recent.has_own_behind(next);
+        if !is_due || !self.sending.is_empty() || !has_lead {
+            return None;
+        }
+        if self.looked < next {
+            self.looked = head;
+            self.is_looking = true;
+            let rest = list(LOG_MAILBOX, self.known.saturating_add(1));
+            return Some(Next::Ask(self.ticket(What::Look), listing(rest)));
+        }
+        self.stage = Stage::Next(next.saturating_add(1));
+        let missing = Missing::known(known);
+        Some(self.read(missing, LOG_MAILBOX, known.won.uid_validity))
+    }
+
+    /// When a commit of another mount is copied by this one.
+    #[must_use]
+    pub fn due(&self, recent: &Recent) -> Option<Timestamp> {
+        let Stage::Next(next) = self.stage else {
+            return None;
+        };
+        let known = recent.at(next).filter(|known| known.mail.is_none())?;
+        Some(known.since + PATIENCE)
+    }
+
+    /// The end of the copy's log tells nothing: whole logs are compared.
+    fn widen(&mut self, has_lead: bool) -> Option<Next> {
+        if !has_lead || !self.sending.is_empty() {
+            return None;
+        }
+        self.stage = Stage::Wide;
+        (self.lead_log, self.copy_log) = (None, None);
+        let all = listing(list(LOG_MAILBOX, 1));
+        let of_copy = Next::Ask(self.ticket(What::CopyLog), all.clone());
+        self.queue.push_back(of_copy);
+        Some(Next::AskLead(self.ticket(What::LeadLog), all))
+    }
+
+    fn poll_pages(&mut self, has_lead: bool) -> Option<Next> {
+        if self.fetch.is_some() || !has_lead {
+            return None;
+        }
+        match &self.pages {
+            Pages::Unknown => {
+                self.pages = Pages::Listing(None, None);
+                let all = listing(list(PAGES_MAILBOX, 1));
+                let of_copy = Next::Ask(self.ticket(What::CopyPages), all.clone());
+                self.queue.push_back(of_copy);
+                Some(Next::AskLead(self.ticket(What::LeadPages), all))
+            }
+            Pages::Listing(..) => None,
+            Pages::Known => {
+                let missing = self.pages_missing.pop_front()?;
+                Some(self.read(missing, PAGES_MAILBOX, self.pages_validity))
+            }
+        }
+    }
+
+    fn read(&mut self, missing: Missing, mailbox: u16, uid_validity: u32) -> Next {
+        let request = Request::Read {
+            mailbox: mailbox_name(mailbox),
+            uid_validity,
+            uid: missing.uid,
+            parts: Vec::new(),
+        };
+        let ticket = self.ticket(What::Read(missing.mail));
+        self.fetch = Some(Fetch {
+            missing,
+            mailbox,
+            body: None,
+        });
+        Next::AskLead(ticket, request)
+    }
+
+    /// An account has answered. Returns a mail to be made for the copy, or the next request.
+    ///
+    /// # Errors
+    ///
+    /// The fault of the account, which has to rest: whether the copy's account has failed, and the fault.
+    pub fn answered(
+        &mut self,
+        Ticket(turn, what): Ticket,
+        answer: Result<Answer, Fault>,
+        recent: &Recent,
+    ) -> Result<Option<Fetched>, (bool, Fault)> {
+        let answer = answer.map_err(|fault| self.failed(turn, what, fault))?;
+        if turn != self.turn {
+            return Ok(None);
+        }
+        match (what, answer) {
+            (
+                _,
+                Answer::Listed {
+                    uid_validity,
+                    uid_next,
+                    mails,
+                },
+            ) => self.listed(what, (uid_validity, uid_next), mails, recent),
+            (What::Read(mail), Answer::Read(parts)) => {
+                let body = parts.into_iter().next().unwrap_or_default();
+                let fetch = self.fetch.as_ref().filter(|of| of.missing.mail == mail);
+                return Ok(fetch.map(|fetch| Fetched {
+                    ticket: Ticket(turn, What::Made(mail)),
+                    mail,
+                    parent: fetch.missing.parent,
+                    body,
+                }));
+            }
+            // The mail has gone as garbage, or was none: nothing is there to be copied.
+            (What::Read(_), _) => self.fetch = None,
+            (What::Made(mail), _) => {
+                self.fetch.take_if(|fetch| fetch.missing.mail == mail);
+            }
+            (What::Commit(generation), _) => {
+                self.sending.remove(&generation);
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn failed(&mut self, turn: u32, what: What, fault: Fault) -> (bool, Fault) {
+        let of_lead = matches!(what, What::LeadLog | What::LeadPages | What::Read(_));
+        if turn == self.turn {
+            if matches!(fault, Fault::Renumbered { .. }) {
+                self.pages_validity = 0;
+            }
+            self.reset();
+        }
+        (!of_lead, fault)
+    }
+
+    fn listed(
+        &mut self,
+        what: What,
+        (uid_validity, uid_next): (u32, u32),
+        mails: Vec<Listed>,
+        recent: &Recent,
+    ) {
+        match what {
+            What::End => {
+                let first = uid_next.saturating_sub(TAIL).max(1);
+                let tail = listing(list(LOG_MAILBOX, first));
+                let next = Next::Ask(self.ticket(What::Tail(first)), tail);
+                self.queue.push_back(next);
+            }
+            What::Tail(first) => self.judge_tail(first, &mails, recent),
+            What::Look => self.look(&mails, recent),
+            What::CopyLog => self.copy_log = Some(mails),
+            What::LeadLog => self.lead_log = Some((uid_validity, mails)),
+            What::CopyPages => {
+                if let Pages::Listing(_, copy) = &mut self.pages {
+                    *copy = Some(mails);
+                }
+            }
+            What::LeadPages => {
+                if uid_validity != 0 {
+                    self.pages_validity = uid_validity;
+                }
+                if let Pages::Listing(lead, _) = &mut self.pages {
+                    *lead = Some(mails);
+                }
+            }
+            What::Read(_) | What::Commit(_) | What::Made(_) => {}
+        }
+        self.end_pages();
+    }
+
+    /// The end of the copy's log: the newest commit of the chain there tells how far the copy is.
+    fn judge_tail(&mut self, first: u32, mails: &[Listed], recent: &Recent) {
+        self.note_uids(mails);
+        let there = commits_of(mails);
+        let mut newest = recent.newest_first();
+        let has = newest.find(|known| there.contains(&known.won.commit));
+        let begins = recent.oldest().filter(|of| of.parent == MailId::NONE);
+        self.stage = match (has, begins) {
+            (Some(known), _) => Stage::Next(known.won.generation.saturating_add(1)),
+            // An empty log, and the chain from its first commit on.
+            (None, Some(oldest)) if first == 1 && there.is_empty() => {
+                Stage::Next(oldest.won.generation)
+            }
+            // No commit of this generation is in memory, so that whole logs are compared.
+            (None, _) => Stage::Next(0),
+        };
+    }
+
+    /// Copies that other mounts have made.
+    fn look(&mut self, mails: &[Listed], recent: &Recent) {
+        self.is_looking = false;
+        self.note_uids(mails);
+        let Stage::Next(next) = self.stage else {
+            return;
+        };
+        let there = commits_of(mails);
+        let mut newest = recent.newest_first();
+        let has = newest.find(|known| there.contains(&known.won.commit));
+        let behind = has.map_or(0, |known| known.won.generation.saturating_add(1));
+        self.stage = Stage::Next(next.max(behind));
+    }
+
+    fn note_uids(&mut self, mails: &[Listed]) {
+        let last = mails.iter().map(|mail| mail.uid).max();
+        self.known = self.known.max(last.unwrap_or(0));
+    }
+
+    /// Compares whole logs as soon as both are listed. `is_in_chain` tells whether a row names the commit of a subject, and fails
+    /// while the row is not there; the next call tries again. Returns whether nothing is left to be compared.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `is_in_chain`.
+    pub fn compare<E>(
+        &mut self,
+        recent: &Recent,
+        is_in_chain: &mut dyn FnMut(&Subject) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let (Stage::Wide, Some((_, lead)), Some(copy)) =
+            (self.stage, &self.lead_log, &self.copy_log)
+        else {
+            return Ok(true);
+        };
+        let there = commits_of(copy);
+        let (missing, next) = missing_commits(lead, &there, recent, is_in_chain)?;
+        let last = copy.iter().map(|mail| mail.uid).max();
+        self.known = last.unwrap_or(0);
+        self.missing = missing.into();
+        self.stage = Stage::Next(next);
+        (self.lead_log, self.copy_log) = (None, None);
+        Ok(true)
+    }
+
+    /// Mails of pages are compared as soon as both listings are there.
+    fn end_pages(&mut self) {
+        let Pages::Listing(Some(lead), Some(copy)) = &self.pages else {
+            return;
+        };
+        for missing in missing_pages(lead, copy) {
+            if self.pages_missing.iter().all(|of| of.mail != missing.mail) {
+                self.pages_missing.push_back(missing);
+            }
+        }
+        self.pages = Pages::Known;
+    }
+
+    /// The mail for the copy is made, or the lead's mail is none.
+    pub fn made(&mut self, Ticket(turn, what): Ticket, mail: Option<Bytes>) {
+        let What::Made(of) = what else {
+            return;
+        };
+        let fetch = self.fetch.as_mut().filter(|_| turn == self.turn);
+        if let Some(fetch) = fetch.filter(|fetch| fetch.missing.mail == of) {
+            match mail {
+                Some(mail) => fetch.body = Some(mail),
+                None => self.fetch = None,
+            }
+        }
+    }
+}
+
+fn commits_of(mails: &[Listed]) -> HashSet<MailId> {
+    let subjects = mails
+        .iter()
+        .filter_map(|mail| Subject::parse(&mail.subject).ok());
+    let commits = subjects.filter(|subject| subject.kind == Kind::Commit);
+    commits.map(|subject| subject.mail).collect()
+}
