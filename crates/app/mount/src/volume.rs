@@ -12,7 +12,7 @@ use vere_mailfs::format::{Encoding, Keys, VolumeId};
 use vere_mailfs::volume::{
     AccountTerms, CacheTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport,
     Fingerprint, GroupTerms, Leaving, Machine, Membership, Moment, OpenError, OpenStep, Opening,
-    Placed, Salvaged, Step as Asked, Strategy, Terms, Upkept, Volume,
+    Placed, Salvaged, Step as Asked, Strategy, Terms, Upkept, Volume, is_outage,
 };
 use vere_ports::files::{Call, CallId, Caller, Errno};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
@@ -33,6 +33,8 @@ const OWN: u64 = 1 << 63;
 const MACHINE_ID: &str = "/etc/machine-id";
 /// The longest silence of an account during the start.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Requests to copies have numbers from multiples of this one on: late answers of the lead are told apart.
+const FIRST_OF_COPY: u64 = 1 << 32;
 
 /// A run of upkeep.
 #[derive(Debug, Clone, Copy)]
@@ -315,8 +317,12 @@ pub(crate) fn open(
     answers: &Receiver<Event<Live>>,
     news: &mut dyn FnMut(News),
 ) -> Result<Live, Refusal> {
-    let mut begin = || {
-        let mut opening = Opening::new(terms.clone(), of.clone(), storage(journal)?, random()?);
+    let mut begin = |copy: Option<Copy>| {
+        let storage = (storage(journal)?, random()?);
+        let mut opening = match copy {
+            None => Opening::new(terms.clone(), of.clone(), storage.0, storage.1),
+            Some(copy) => Opening::standing_in(terms.clone(), of.clone(), storage, copy),
+        };
         if let Some(commit) = how.expect {
             opening.expect(commit);
         }
@@ -326,11 +332,23 @@ pub(crate) fn open(
         let opening = read(opening, ask, answers, news)?;
         Ok::<_, Failure>(opening.finish(moment(clock.now())))
     };
-    let mut opened = begin()?;
+    let mut opened = begin(None)?;
+    if let Err(OpenError::Account(lead, fault)) = &opened
+        && *lead == terms.lead
+        && is_outage(fault)
+    {
+        let reason = fault.to_string();
+        opened = begin_from_copies((opened, &reason), &terms, &mut begin)?;
+        if let Ok(volume) = &opened
+            && let Some(notice) = volume.read_only()
+        {
+            news(News::Line(notice.to_string()));
+        }
+    }
     if let Some(line) = rollback::line_of(how.leave, opened.as_ref().err()) {
         // Every answer of the first opening has come.
         let aside = rollback::set_aside(journal)?;
-        opened = begin()?;
+        opened = begin(None)?;
         news(News::Line(format!(
             "{line}; changes that no server had are in {}",
             aside.display()
@@ -343,6 +361,34 @@ pub(crate) fn open(
         opened = of.create_behind(first, terms, storage(journal)?, random()?, of_root);
     }
     opened.map(Live::new).map_err(Refusal::of)
+}
+
+/// An account with a copy, why the lead is not asked, and the first number of requests.
+type Copy = (u16, String, u64);
+
+/// What an opening has found.
+type Tried = Result<Volume<Directory>, OpenError>;
+
+/// Opens from the first copy that serves. The error of the lead counts where none does, or that of a copy that is too old.
+fn begin_from_copies(
+    (mut opened, reason): (Tried, &str),
+    terms: &Terms,
+    begin: &mut dyn FnMut(Option<Copy>) -> Result<Tried, Failure>,
+) -> Result<Tried, Failure> {
+    for (place, account) in (1..).zip(terms.further_accounts()) {
+        let tried = begin(Some((account, reason.to_owned(), FIRST_OF_COPY * place)))?;
+        match tried {
+            Ok(volume) => return Ok(Ok(volume)),
+            Err(error @ (OpenError::CopyBehind { .. } | OpenError::Unexpected { .. })) => {
+                opened = Err(error);
+            }
+            Err(error) => lines::log(
+                Level::Warn,
+                &format!("the copy on account {account}: {error}"),
+            ),
+        }
+    }
+    Ok(opened)
 }
 
 /// Why a slot does not open a volume.
@@ -401,9 +447,11 @@ fn read(
         if opening.is_over() {
             return Ok(opening);
         }
-        let event = answers.recv_timeout(ANSWER_TIMEOUT).map_err(|_| {
-            Failure::new("expected an answer of the lead account within 60 s; found none")
-        })?;
+        let Ok(event) = answers.recv_timeout(ANSWER_TIMEOUT) else {
+            let text = "expected an answer within 60 s; found none".to_owned();
+            opening.give_up(Fault::Unreachable(text));
+            return Ok(opening);
+        };
         if let Event::Answer(id, answer) = event {
             opening.answered(id, answer);
         }

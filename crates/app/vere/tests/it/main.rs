@@ -68,6 +68,7 @@ mod mounts;
 mod mounts_comfort;
 mod mounts_content;
 mod mounts_keys;
+mod mounts_lead;
 mod mounts_machines;
 mod mounts_programs;
 mod mounts_providers;

@@ -181,6 +181,7 @@ pub(super) fn assemble<S: Storage>(
         journal_at: None,
         retry_at: None,
         quotas_at: None,
+        stand_in: None,
         read_only: None,
         terms,
     }

@@ -46,7 +46,8 @@ impl<S: Storage> Volume<S> {
 
     /// Builds a commit for all wants whose packs are stored.
     pub(super) fn build_ready(&mut self) {
-        if self.journal.is_full() || matches!(self.read_only, Some(Notice::Buried(_))) {
+        let is_kept = matches!(self.read_only, Some(Notice::Buried(_)));
+        if self.journal.is_full() || is_kept || self.stand_in.is_some() {
             return;
         }
         self.want_barriers();

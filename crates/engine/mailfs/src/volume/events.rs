@@ -126,6 +126,10 @@ impl<S: Storage> Volume<S> {
             Asked::Quota => self.quota_answered(account, answer),
             Asked::Page(at) => self.page_answered(at, answer),
             Asked::FindPage(at) => self.page_found(at, answer),
+            Asked::FindMirrored(at, account) => self.mirrored_page_found(at, account, answer),
+            Asked::FindCommit(chunk, account) => {
+                self.mirrored_commit_found(chunk, account, answer);
+            }
             Asked::PageMail(covers, number) => self.page_mail_answered(covers, number, answer),
             Asked::Upkeep(ticket) => self.upkeep_answered(account, ticket, answer),
             Asked::Facts(ticket) => self.facts_answered(account, ticket, answer),

@@ -17,7 +17,7 @@ use super::accounts::{LOG_MAILBOX, mailbox_name};
 use super::found::Found;
 use super::job::{Job, Task};
 use super::record::Won;
-use super::state::{Asked, Volume, Working};
+use super::state::{Asked, Terms, Volume, Working};
 use super::step::{Notice, Step};
 use crate::breakage::{Breakage, is_broken};
 use crate::format::{FormatError, MailId, Subject};
@@ -42,14 +42,22 @@ pub struct MirrorStatus {
     pub is_level: bool,
 }
 
+impl Terms {
+    /// The metadata accounts behind the lead, in their order.
+    #[must_use]
+    pub fn further_accounts(&self) -> Vec<u16> {
+        let accounts = self.accounts.iter().map(|terms| terms.account);
+        let mut accounts: Vec<u16> = accounts.filter(|of| *of != self.lead).collect();
+        accounts.sort_unstable();
+        accounts.truncate(self.metadata_accounts.saturating_sub(1));
+        accounts
+    }
+}
+
 impl<S: Storage> Volume<S> {
     /// The metadata accounts behind the lead, in their order.
     pub(super) fn further_accounts(&self) -> Vec<u16> {
-        let accounts = self.terms.accounts.iter().map(|terms| terms.account);
-        let mut accounts: Vec<u16> = accounts.filter(|of| *of != self.terms.lead).collect();
-        accounts.sort_unstable();
-        accounts.truncate(self.terms.metadata_accounts.saturating_sub(1));
-        accounts
+        self.terms.further_accounts()
     }
 
     /// The chain as an opening has found it: commits that a copy lacks are copied at once.
@@ -160,6 +168,9 @@ impl<S: Storage> Volume<S> {
 
     /// Goes on copying: called after every event.
     pub(super) fn tend_mirrors(&mut self) {
+        if self.stand_in.is_some() {
+            return;
+        }
         let further = self.further_accounts();
         let mirrors = &mut self.mirrors;
         mirrors

@@ -63,6 +63,7 @@ impl<S: Storage> Volume<S> {
                 copies,
                 asking: None,
                 has_searched: false,
+                searched: Vec::new(),
                 is_asked: false,
                 reasons: Vec::new(),
             };
@@ -88,6 +89,7 @@ impl<S: Storage> Volume<S> {
         if self.pages.asked >= ASKED_MAX {
             return;
         }
+        let mirror = self.mirror_for_page(key);
         let Some(fetch) = self
             .pages
             .fetches
@@ -108,6 +110,9 @@ impl<S: Storage> Volume<S> {
                 return;
             };
             (copy.account, request, Asked::Page(at))
+        } else if let Some(mirror) = mirror {
+            self.search_mirror(key, mirror);
+            return;
         } else if fetch.copies.is_empty() && !fetch.has_searched {
             let account = at.copy.account;
             if !self.accounts.may_try(account) {
@@ -122,7 +127,10 @@ impl<S: Storage> Volume<S> {
                 Asked::FindPage(at),
             )
         } else if fetch.copies.is_empty() {
-            self.page_is_nowhere(key);
+            let searched = fetch.searched.clone();
+            if !self.has_unsearched_mirror(&at, &searched) {
+                self.page_is_nowhere(key);
+            }
             return;
         } else {
             return;

@@ -102,6 +102,7 @@ impl<S: Storage> Volume<S> {
             urgency,
             copies,
             is_damaged: false,
+            searched: Vec::new(),
             reasons: Vec::new(),
         };
         self.reads.fetches.insert(chunk, fetch);
@@ -121,7 +122,9 @@ impl<S: Storage> Volume<S> {
             .enumerate()
             .min_by_key(|(_, copy)| accounts.cost(copy.account));
         let Some((number, _)) = best else {
-            self.unreadable(chunk);
+            if !self.search_commit(chunk) {
+                self.unreadable(chunk);
+            }
             return;
         };
         let copy = fetch.copies.remove(number);

@@ -16,6 +16,9 @@ use vere_ports::storage::Storage;
 impl<S: Storage> Volume<S> {
     /// Begins to look for missing copies of the packs that earlier mounts have sent. Copies of this mount's packs are on the way.
     pub(super) fn begin_scan(&mut self) {
+        if self.stand_in.is_some() {
+            return;
+        }
         let first = PackNumber::new(self.writer, self.sequence.0);
         self.replicas.own_from = first.map_or(u64::MAX, |first| first.0);
         self.replicas.scan = Some(packs_prefix().to_vec());

@@ -111,6 +111,20 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// The lead does not answer, and the volume was opened from a copy.
+    #[error(
+        "the lead, account {}, does not answer ({reason}): the volume is read-only, as of its copy on account {}; mount again when the lead answers",
+        .lead.0,
+        .account.0
+    )]
+    StandIn {
+        /// The lead.
+        lead: AccountId,
+        /// The account with the copy.
+        account: AccountId,
+        /// The fault of the lead.
+        reason: String,
+    },
     /// Content of a file cannot be read from any account.
     #[error("inode {inode}, offset {offset}: no account has the octets: {reason}")]
     Unreadable {

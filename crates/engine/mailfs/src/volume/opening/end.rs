@@ -37,6 +37,14 @@ struct Log {
 }
 
 impl<S: Storage> Volume<S> {
+    /// Numbers of mailboxes, strategies of groups, accounts that have left.
+    pub(in crate::volume) fn read_facts(&mut self) -> Result<(), Errno> {
+        self.number_mailboxes()?;
+        self.read_strategies()?;
+        self.leave_out_gone();
+        Ok(())
+    }
+
     /// Takes over where the opening has found page mails; none found leaves the numbers as they are.
     fn place_pages(&mut self, uid_validity: u32, moved: HashMap<MailId, u32>) {
         if uid_validity != 0 {
@@ -59,7 +67,7 @@ impl<S: Storage> Opening<S> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let lead = self.terms.lead;
+        let lead = self.source();
         let missing = OpenError::NoVolume(lead);
         let (Some(journal), mut log) = (self.journal.take(), self.log()?) else {
             return Err(missing);
@@ -67,6 +75,11 @@ impl<S: Storage> Opening<S> {
         self.check_expected(&log.chain)?;
         let epoch = log.chain.last().map_or(0, |newest| newest.head.epoch);
         let gone = self.gone(&log.chain);
+        let newest = log
+            .chain
+            .last()
+            .map_or(0, |newest| newest.record.generation);
+        self.check_copy(gone, newest)?;
         let replay = Replay::of(&self.records, &log.chain, &log.outside, gone)?;
         let covered = log
             .chain
@@ -105,6 +118,11 @@ impl<S: Storage> Opening<S> {
         volume.follow = follow;
         volume.accounts.number(lead, LOG_MAILBOX, self.uid_validity);
         volume.replay(self.records, &replay)?;
+        volume.last_id = self.last_id;
+        if let Some(of) = self.stand_in {
+            volume.stand_in((of.account, of.reason), later, self.uid_validity)?;
+            return Ok(volume);
+        }
         if volume.is_of_another_machine() {
             volume.writer = 0;
         }
@@ -114,9 +132,7 @@ impl<S: Storage> Opening<S> {
         }
         volume.begin(&later)?;
         volume.note_base()?;
-        volume.number_mailboxes()?;
-        volume.read_strategies()?;
-        volume.leave_out_gone();
+        volume.read_facts()?;
         volume.place_pages(self.pages_validity, self.moved);
         volume.begin_mirrors(log.chain.iter().chain(&later), self.uid_validity);
         volume.catch_up(later, self.uid_validity);
@@ -142,9 +158,10 @@ impl<S: Storage> Opening<S> {
 
     /// The chain from the first commit on, or from the checkpoint's or the journal's commit on, whichever is older.
     fn log(&mut self) -> Result<Log, OpenError> {
+        let covered_uid = self.base.map(|base| self.covered_uid(&base));
         let commits = mem::take(&mut self.commits);
         let covered = self.base.and_then(|base| {
-            let found = commits.get(&base.covered_uid)?.as_ref()?;
+            let found = commits.get(&covered_uid?)?.as_ref()?;
             Some((found.id(), base))
         });
         let commits: Vec<Found> = commits.into_values().flatten().collect();
@@ -229,7 +246,7 @@ impl<S: Storage> Opening<S> {
             follow.named(&found.record.merged);
             let mut before = Vec::new();
             if found.record.generation > covers {
-                for RowChange { key, value } in found.rows(self.terms.lead) {
+                for RowChange { key, value } in found.rows(self.source()) {
                     match tree.in_chain(&key) {
                         Ok(old) => before.push((key.clone(), old)),
                         Err(_) => follow.forget_history(),

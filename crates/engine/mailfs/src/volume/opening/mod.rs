@@ -22,12 +22,16 @@ use crate::format::commit::Checkpoint;
 use crate::format::{Kind, Locator, MailId, Subject};
 use crate::pages::PageTree;
 
+mod base;
 mod end;
 mod known;
 mod needed;
 mod read;
+mod stand_in;
 
 use self::known::{has_waiting, remembered};
+use self::stand_in::StandIn;
+pub use self::stand_in::is_outage;
 
 /// Commits or pages read at once.
 const READS_MAX: usize = 64;
@@ -92,6 +96,8 @@ pub struct Opening<S: Storage> {
     expected: Option<Fingerprint>,
     /// The highest writer of a state that the log has lost.
     lost_writer: u16,
+    /// The copy that is read in place of the lead.
+    stand_in: Option<StandIn>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +131,32 @@ enum Asked {
 impl<S: Storage> Opening<S> {
     /// Begins. The random begins the journal's new segment, and must never repeat.
     pub fn new(terms: Terms, of: Create, storage: S, random: [u8; 16]) -> Self {
+        Self::from_copy(terms, of, (storage, random), None)
+    }
+
+    /// As [`Self::new`], from the copy on an account, because the lead does not answer for this reason: the volume takes no changes.
+    /// Requests count from a number on, so that late answers to an earlier opening are told apart.
+    pub fn standing_in(
+        terms: Terms,
+        of: Create,
+        storage: (S, [u8; 16]),
+        (account, reason, first): (u16, String, u64),
+    ) -> Self {
+        Self::from_copy(
+            terms,
+            of,
+            storage,
+            Some((StandIn::new(account, reason), first)),
+        )
+    }
+
+    fn from_copy(
+        terms: Terms,
+        of: Create,
+        (storage, random): (S, [u8; 16]),
+        stand_in: Option<(StandIn, u64)>,
+    ) -> Self {
+        let first = stand_in.as_ref().map_or(0, |(_, first)| *first);
         let mut records = Vec::new();
         let is_distrusted = is_distrusted(&storage);
         let pages = pages_of(storage.clone(), of.keys.clone());
@@ -151,7 +183,7 @@ impl<S: Storage> Opening<S> {
             random,
             steps: VecDeque::new(),
             asked: HashMap::new(),
-            last_id: 0,
+            last_id: first,
             uid_validity: 0,
             known: 0,
             stage: Stage::End,
@@ -170,11 +202,12 @@ impl<S: Storage> Opening<S> {
             error,
             expected: None,
             lost_writer: 0,
+            stand_in: stand_in.map(|(of, _)| of),
         };
         let end = Request::List {
             mailbox: mailbox_name(PAGES_MAILBOX),
             range: UidRange {
-                first: u32::MAX,
+                first: opening.stand_in.as_ref().map_or(u32::MAX, |_| 1),
                 last: None,
             },
         };
@@ -183,7 +216,11 @@ impl<S: Storage> Opening<S> {
             return opening;
         }
         // In this order all requests go at once: a long listing keeps its mailbox open.
-        opening.ask(opening.terms.lead, end, Asked::PagesEnd);
+        opening.ask(opening.source(), end, Asked::PagesEnd);
+        if opening.stand_in.is_some() {
+            opening.begin_at_copy();
+            return opening;
+        }
         match remembered {
             Some(Some(won)) => opening.begin_at(won),
             Some(None) => opening.list(u32::MAX),
@@ -207,7 +244,12 @@ impl<S: Storage> Opening<S> {
             uid: won.uid,
             parts: Vec::new(),
         };
-        self.ask(self.terms.lead, request, Asked::Guess(won.uid));
+        self.ask(self.source(), request, Asked::Guess(won.uid));
+    }
+
+    /// The account whose log is read does not answer.
+    pub fn give_up(&mut self, fault: Fault) {
+        self.fail(OpenError::Account(self.source(), fault));
     }
 
     /// The chain must have this commit, of whatever age.
@@ -265,7 +307,7 @@ impl<S: Storage> Opening<S> {
             self.listed_from = first;
             Asked::List
         };
-        self.ask(self.terms.lead, request, asked);
+        self.ask(self.source(), request, asked);
     }
 
     /// The account has answered.
@@ -282,10 +324,18 @@ impl<S: Storage> Opening<S> {
             }
             // The listing tells more.
             (Asked::Guess(_), _) => {}
-            (Asked::PagesEnd, Ok(Answer::Listed { uid_validity, .. })) => {
+            (
+                Asked::PagesEnd,
+                Ok(Answer::Listed {
+                    uid_validity,
+                    mails,
+                    ..
+                }),
+            ) => {
                 self.pages_validity = uid_validity;
+                self.note_pages(&mails);
             }
-            (_, Err(fault)) => self.fail(OpenError::Account(self.terms.lead, fault)),
+            (_, Err(fault)) => self.fail(OpenError::Account(self.source(), fault)),
             (Asked::End, Ok(Answer::Listed { uid_next, .. })) => {
                 // An account that does not tell the end is listed whole.
                 self.stage = Stage::Newest;
@@ -319,6 +369,7 @@ impl<S: Storage> Opening<S> {
 
     fn listed(&mut self, uid_validity: u32, mails: &[Listed]) {
         self.uid_validity = uid_validity;
+        self.note_generations(mails);
         for mail in mails {
             self.known = self.known.max(mail.uid);
             if Subject::parse(&mail.subject).is_ok_and(|subject| subject.kind == Kind::Commit) {
@@ -338,7 +389,7 @@ impl<S: Storage> Opening<S> {
                 uid,
                 parts: Vec::new(),
             };
-            self.ask(self.terms.lead, request, Asked::Commit(uid));
+            self.ask(self.source(), request, Asked::Commit(uid));
         }
         while self.asked.len() < READS_MAX
             && let Some(at) = self.wanted.pop_front()
@@ -358,9 +409,7 @@ impl<S: Storage> Opening<S> {
 
     /// Looks for the newest authentic commit.
     fn find_newest(&mut self) {
-        let mut listed = self.listed.iter().rev();
-        let newest = listed.find(|uid| !matches!(self.commits.get(uid), Some(None)));
-        match newest.copied() {
+        match self.newest_listed() {
             Some(uid) => match self.commits.get(&uid) {
                 Some(found) => {
                     let record = found.as_ref().map(|found| &found.record);
@@ -379,29 +428,6 @@ impl<S: Storage> Opening<S> {
         }
     }
 
-    /// The UID from which on commits are needed.
-    fn first_needed(&self) -> u32 {
-        if let (Some(expected), Some(base)) = (self.expected, &self.base)
-            && expected.generation() < base.covers.get()
-        {
-            return 1;
-        }
-        let remembered = match &self.remembered {
-            Some(won) if won.uid_validity == self.uid_validity => Some(won.uid),
-            Some(_) => return 1,
-            None => None,
-        };
-        let covered = self.base.map(|base| base.covered_uid);
-        let first = match (covered, remembered) {
-            (Some(covered), Some(remembered)) => covered.min(remembered),
-            (Some(covered), None) => covered,
-            // The journal's commit names a checkpoint that is old enough.
-            (None, Some(remembered)) if self.limit.is_some() && !self.is_wide => remembered,
-            (None, _) => return 1,
-        };
-        first.saturating_sub(SLACK).max(1)
-    }
-
     /// Reads every commit from the checkpoint on, and goes to its pages.
     fn read_tail(&mut self) {
         let first = self.first_needed();
@@ -409,7 +435,7 @@ impl<S: Storage> Opening<S> {
             self.list(first);
             return;
         }
-        let unread = self.listed.range(first..).copied();
+        let unread = self.needed_commits(first).into_iter();
         self.unread = unread
             .filter(|uid| !self.commits.contains_key(uid))
             .collect();
@@ -450,30 +476,6 @@ impl<S: Storage> Opening<S> {
         {
             self.early_root = Some(base.root);
             self.ask_page(base.root);
-        }
-    }
-
-    /// The newest checkpoint that any commit names and whose covered commit is there.
-    fn best(&self) -> Option<Checkpoint> {
-        let found = self.commits.values().flatten();
-        let named = found.filter_map(|found| found.record.checkpoint);
-        named
-            .filter(|named| !self.refused.contains(&named.root))
-            .filter(|named| self.is_old_enough(named) && self.has_covered(named))
-            .max_by_key(|named| named.covers)
-    }
-
-    fn is_old_enough(&self, checkpoint: &Checkpoint) -> bool {
-        self.limit
-            .is_none_or(|limit| checkpoint.covers.get() <= limit)
-    }
-
-    fn has_covered(&self, checkpoint: &Checkpoint) -> bool {
-        match self.commits.get(&checkpoint.covered_uid) {
-            Some(Some(found)) => found.record.generation == checkpoint.covers.get(),
-            Some(None) => false,
-            // Not read yet: an older checkpoint than the one at which the reading began.
-            None => checkpoint.covered_uid < self.first_needed(),
         }
     }
 }

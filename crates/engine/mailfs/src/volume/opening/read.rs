@@ -29,7 +29,7 @@ impl<S: Storage> Opening<S> {
 
     fn report(&mut self, mailbox: u16, uid: u32, reason: String) {
         self.steps.push_back(OpenStep::Log(Notice::Forged {
-            account: AccountId(self.terms.lead),
+            account: AccountId(self.source()),
             mailbox: mailbox_name(mailbox),
             uid,
             reason,
@@ -38,7 +38,7 @@ impl<S: Storage> Opening<S> {
 
     fn commit(&self, uid: u32, body: &[u8]) -> Result<Found, FormatError> {
         let seals = (&*self.of.keys, self.of.volume);
-        Found::read(uid, body, self.encoding(self.terms.lead), seals)
+        Found::read(uid, body, self.encoding(self.source()), seals)
     }
 
     /// Takes a page from the local disk, or asks for the page.
@@ -51,7 +51,8 @@ impl<S: Storage> Opening<S> {
             at: at.at,
             sealed_len: at.sealed_len,
         };
-        let Ok(parts) = OpenJob::parts_of(self.encoding(at.copy.account), place) else {
+        let account = self.page_source(at.copy.account);
+        let Ok(parts) = OpenJob::parts_of(self.encoding(account), place) else {
             self.refuse(&at, "the place of a page is beyond a mail");
             return;
         };
@@ -61,7 +62,11 @@ impl<S: Storage> Opening<S> {
             uid: self.moved.get(&at.mail).copied().unwrap_or(at.copy.uid),
             parts,
         };
-        self.ask(at.copy.account, request, Asked::Page(at));
+        if self.stand_in.is_some() && !self.moved.contains_key(&at.mail) {
+            self.refuse(&at, "the copy lacks the mail of a page");
+            return;
+        }
+        self.ask(account, request, Asked::Page(at));
     }
 
     pub(super) fn page_answered(&mut self, at: Locator, answer: Result<Answer, Fault>) {
@@ -82,12 +87,15 @@ impl<S: Storage> Opening<S> {
             Err(Fault::Renumbered { .. }) => {
                 self.look_for(at, "UIDVALIDITY of the pages has changed");
             }
-            Err(fault) => self.fail(OpenError::Account(at.copy.account, fault)),
+            Err(fault) => {
+                let account = self.page_source(at.copy.account);
+                self.fail(OpenError::Account(account, fault));
+            }
         }
     }
 
     fn take_page(&mut self, at: &Locator, parts: &[Bytes]) -> Result<(), FormatError> {
-        let encoding = self.encoding(at.copy.account);
+        let encoding = self.encoding(self.page_source(at.copy.account));
         let (head, frame) = OpenJob::page_parts(encoding, at, parts)?;
         let octets = open_frame(&head, &frame, at.at, &self.of.keys, at.mail)?;
         self.pages.put(at, octets)?;

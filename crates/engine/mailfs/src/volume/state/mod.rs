@@ -157,6 +157,8 @@ pub struct Volume<S: Storage> {
     pub(crate) retry_at: Option<Timestamp>,
     /// When the accounts are asked for their room again.
     pub(crate) quotas_at: Option<Timestamp>,
+    /// The account from whose copy the volume was opened.
+    pub(crate) stand_in: Option<u16>,
     /// Why the volume takes no changes, if so.
     pub(crate) read_only: Option<Notice>,
 }
@@ -181,6 +183,10 @@ pub(crate) enum Asked {
     Page(Locator),
     /// Where the mail of a page is.
     FindPage(Locator),
+    /// Where a copy on an account has the mail of a page.
+    FindMirrored(Locator, u16),
+    /// Where a copy on an account has the commit of a chunk.
+    FindCommit(Extent, u16),
     /// A mail with pages: the covered generation, and the number of the mail.
     PageMail(u64, usize),
     Upkeep(Ticket),

@@ -68,6 +68,8 @@ pub(crate) struct PageFetch {
     pub(crate) asking: Option<MailCopy>,
     /// Whether the account was asked, or is being asked, for the UID of the mail.
     pub(crate) has_searched: bool,
+    /// Accounts whose copies were searched.
+    pub(crate) searched: Vec<u16>,
     pub(crate) is_asked: bool,
     pub(crate) reasons: Vec<String>,
 }

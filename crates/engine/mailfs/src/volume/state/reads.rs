@@ -108,6 +108,8 @@ pub(crate) struct Fetch {
     /// Whether a mail of a tried copy is gone, or is none.
     pub(crate) is_damaged: bool,
     /// What the tried copies said.
+    /// Accounts whose copies of commits were searched.
+    pub(crate) searched: Vec<u16>,
     pub(crate) reasons: Vec<String>,
 }
 

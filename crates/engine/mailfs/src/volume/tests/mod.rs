@@ -24,6 +24,7 @@ mod reading;
 mod rig;
 mod salvages;
 mod several;
+mod stand_ins;
 mod states;
 mod strategies;
 mod upkeep;
@@ -484,6 +485,10 @@ impl World {
             random,
         );
         say(&mut opening);
+        self.open_by(opening)
+    }
+
+    fn open_by(&mut self, mut opening: Opening<MemoryDisk>) -> Result<(), OpenError> {
         while !opening.is_over() {
             match opening.poll() {
                 Some(OpenStep::Ask(id, account, _, request)) => {

@@ -1,0 +1,200 @@
+//! A volume whose lead does not answer: the second account has copies of all changes and names (`vere fs`). Dovecot keeps the
+//! mails, on two servers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use vere_faults::dovecot::Dovecot;
+use vere_faults::relay::Relay;
+
+use crate::harness::{assert_has, fails_with, run, vere, wait_until};
+use crate::mounts::can_mount;
+
+struct Two {
+    relay: Relay,
+    _lead: Dovecot,
+    _second: Dovecot,
+    folder: tempfile::TempDir,
+}
+
+impl Two {
+    fn new() -> Option<Self> {
+        if !can_mount() {
+            return None;
+        }
+        let (lead, second) = (Dovecot::start()?, Dovecot::start()?);
+        let relay = Relay::to(lead.imap, Duration::ZERO);
+        let folder = tempfile::tempdir().expect("a folder");
+        let accounts = [relay.address, second.imap].map(|at| format!("imap://bob@{at}/"));
+        let two = Self {
+            relay,
+            _lead: lead,
+            _second: second,
+            folder,
+        };
+        fs::create_dir(two.point()).expect("a folder");
+        fs::write(two.path("password"), "secret\n").expect("room");
+        fs::write(two.path("phrase"), "a pass phrase\n").expect("room");
+        let mut init = two.fs(&["init", "home", &accounts[0], &accounts[1], "--clear"]);
+        init.args(["--replicas", "2", "--strategy", "all", "--password-file"]);
+        init.arg(two.path("password"));
+        run(init.arg("--passphrase-file").arg(two.path("phrase")));
+        Some(two)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn point(&self) -> PathBuf {
+        self.path("mnt")
+    }
+
+    fn fs(&self, words: &[&str]) -> std::process::Command {
+        let mut command = vere();
+        command.arg("fs").args(words);
+        command.env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_STATE_HOME", self.path("state"));
+        command.env("XDG_CACHE_HOME", self.path("cache"));
+        command
+    }
+
+    fn mounting(&self) -> std::process::Command {
+        let mut mount = self.fs(&["mount", "home"]);
+        mount.arg(self.point());
+        mount.arg("--passphrase-file").arg(self.path("phrase"));
+        mount
+    }
+
+    fn status(&self) -> Value {
+        let status = run(&mut self.fs(&["status", "home", "--json"]));
+        serde_json::from_str(&status).expect("JSON")
+    }
+
+    fn umount(&self) {
+        run(&mut self.fs(&["umount", "home"]));
+    }
+
+    fn wait_for_copy(&self) {
+        wait_until("the copy", || {
+            self.status()["metadata_copies"][0]["is_level"] == Value::Bool(true)
+        });
+    }
+}
+
+impl Drop for Two {
+    fn drop(&mut self) {
+        // A failed test must not leave a mount behind; after others there is none.
+        let _none = self.fs(&["umount", "--force", "home"]).output();
+        let point = self.point().display().to_string();
+        let _none = self.fs(&["umount", "--force", &point]).output();
+    }
+}
+
+fn fill(point: &Path) -> Vec<u8> {
+    fs::create_dir(point.join("folder")).expect("a folder");
+    for number in 0..20 {
+        let file = point.join(format!("folder/{number}"));
+        fs::write(file, format!("content {number}")).expect("a file");
+    }
+    let large: Vec<u8> = (0..1_500_000_u32).map(|at| (at % 251) as u8).collect();
+    fs::write(point.join("large"), &large).expect("a file");
+    large
+}
+
+fn check(point: &Path, large: &[u8]) {
+    for number in 0..20 {
+        let file = point.join(format!("folder/{number}"));
+        let content = fs::read_to_string(file).expect("a file");
+        assert_eq!(content, format!("content {number}"));
+    }
+    assert!(fs::read(point.join("large")).expect("a file") == large);
+}
+
+#[test]
+fn a_volume_is_read_without_its_lead() {
+    let Some(two) = Two::new() else { return };
+    run(&mut two.mounting());
+    let large = fill(&two.point());
+    run(&mut two.fs(&["sync", "home"]));
+    two.wait_for_copy();
+    let shown = run(&mut two.fs(&["status", "home"]));
+    assert_has(&shown, &["copy on account 2   every change and name"]);
+    assert_has(&run(&mut two.fs(&["check", "home"])), &["clean: "]);
+    two.umount();
+    two.relay.refuse(true);
+    for is_new in [false, true] {
+        if is_new {
+            for folder in ["state", "cache"] {
+                fs::remove_dir_all(two.path(folder)).expect("a folder");
+            }
+        }
+        let said = run(&mut two.mounting());
+        assert_has(&said, &["read-only, as of its copy on account 2"]);
+        check(&two.point(), &large);
+        let error = fs::write(two.point().join("new"), "x").expect_err("a read-only volume");
+        assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+        let shown = run(&mut two.fs(&["status", "home"]));
+        assert_has(&shown, &["read-only", "does not answer"]);
+        two.umount();
+    }
+    two.relay.refuse(false);
+    run(&mut two.mounting());
+    check(&two.point(), &large);
+    fs::write(two.point().join("new"), "written").expect("a file");
+    run(&mut two.fs(&["sync", "home"]));
+    two.wait_for_copy();
+    two.umount();
+}
+
+/// With two copies wanted, a change that `fsync` has confirmed is on the second account.
+#[test]
+fn fsync_waits_for_the_copy_where_two_are_wanted() {
+    let Some(two) = Two::new() else { return };
+    let file = two.path("config").join("vere/fs/home.toml");
+    let text = fs::read_to_string(&file).expect("a file");
+    let text = text.replace("version = 1\n", "version = 1\nsync_copies = 2\n");
+    fs::write(&file, text).expect("room");
+    let mut mount = two.mounting();
+    let mut process = mount.arg("--foreground").spawn().expect("vere");
+    let point = two.point().display().to_string();
+    wait_until("the mount", || {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("a file");
+        mounts.contains(&point)
+    });
+    let file = fs::File::create(two.point().join("kept")).expect("a file");
+    std::io::Write::write_all(&mut &file, b"on two accounts").expect("room");
+    file.sync_all().expect("a sync");
+    process.kill().expect("a kill");
+    process.wait().expect("an end");
+    run(&mut two.fs(&["umount", &point]));
+    two.relay.refuse(true);
+    fs::remove_dir_all(two.path("state")).expect("a folder");
+    run(&mut two.mounting());
+    let content = fs::read_to_string(two.point().join("kept")).expect("a file");
+    assert_eq!(content, "on two accounts");
+    two.umount();
+}
+
+/// A machine that has seen a newer change than the copy has waits for the lead.
+#[test]
+fn an_older_copy_is_refused() {
+    let Some(two) = Two::new() else { return };
+    let file = two.path("config").join("vere/fs/home.toml");
+    let text = fs::read_to_string(&file).expect("a file");
+    let one = text.replace("version = 1\n", "version = 1\nmetadata_accounts = 1\n");
+    run(&mut two.mounting());
+    two.wait_for_copy();
+    two.umount();
+    fs::write(&file, one).expect("room");
+    run(&mut two.mounting());
+    fs::write(two.point().join("new"), "on the lead alone").expect("a file");
+    run(&mut two.fs(&["sync", "home"]));
+    two.umount();
+    fs::write(&file, text).expect("room");
+    two.relay.refuse(true);
+    let said = fails_with(&mut two.mounting(), 1);
+    assert_has(&said, &["its copy on account 2 ends with generation"]);
+}

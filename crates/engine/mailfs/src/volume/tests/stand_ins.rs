@@ -1,0 +1,203 @@
+//! Volumes opened from a copy of commits and pages, because the lead does not answer.
+
+use super::*;
+use vere_ports::files::XattrMode;
+
+const ROOT: Inode = Inode::ROOT;
+
+/// A volume whose data and metadata lie on both accounts.
+fn world() -> World {
+    let mut world = World::new(2);
+    world.remount_with(|terms| {
+        terms.metadata_accounts = 2;
+        terms.groups = vec![GroupTerms {
+            group: 1,
+            accounts: vec![1, 2],
+        }];
+    });
+    world
+}
+
+fn lose_lead(world: &mut World) {
+    world.fortune = Box::new(|account, _| match account.0 {
+        1 => Luck::Lost,
+        _ => Luck::Good,
+    });
+}
+
+impl World {
+    /// Opens from the copy on the second account.
+    pub(super) fn mount_copy(&mut self) -> Result<(), OpenError> {
+        self.starts += 1;
+        let storage = (self.disk.clone(), [self.starts; 16]);
+        let copy = (2, "cut".to_owned(), 1 << 32);
+        let opening = Opening::standing_in(self.terms.clone(), self.of.clone(), storage, copy);
+        self.open_by(opening)
+    }
+}
+
+/// Several checkpoints, and commits behind; content in commits and in packs.
+fn fill(world: &mut World) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for round in 0..3_u64 {
+        for number in 0..40 {
+            let name = format!("f{round}-{number}");
+            let octets = if number == 0 { 200_000 } else { 50 };
+            let content = noise(round * 100 + number, octets);
+            world.put(ROOT, &name, &content);
+            let inode = world.lookup(ROOT, &name).unwrap().inode;
+            let call = Call::SetXattr {
+                inode,
+                name: b"user.long".to_vec(),
+                value: noise(number, 1_000),
+                mode: XattrMode::Any,
+            };
+            assert_eq!(world.call(call), Ok(Reply::Done));
+            files.push((name, content));
+        }
+        world.sync().unwrap();
+        if round < 2 {
+            world.finish().unwrap();
+            world.remount();
+        }
+    }
+    for _ in 0..3 {
+        world.pass(Duration::from_secs(60));
+    }
+    files
+}
+
+fn check(world: &mut World, files: &[(String, Vec<u8>)]) {
+    for (name, content) in files {
+        assert_eq!(world.get(ROOT, name).as_ref(), Ok(content), "{name}");
+    }
+}
+
+#[test]
+fn a_copy_has_the_whole_volume() {
+    let mut world = world();
+    let files = fill(&mut world);
+    for new_machine in [false, true] {
+        world.kill();
+        if new_machine {
+            world.lose_folder();
+        }
+        lose_lead(&mut world);
+        world.mount_copy().unwrap();
+        check(&mut world, &files);
+        let call = Call::MakeFolder {
+            parent: ROOT,
+            name: b"new".to_vec(),
+            mode: 0o755,
+        };
+        assert_eq!(world.call(call), Err(Errno::RoFs));
+        let reason = world.status().read_only.unwrap();
+        assert!(
+            reason.contains("account 1, does not answer (cut)"),
+            "{reason}"
+        );
+        for _ in 0..5 {
+            world.pass(Duration::from_secs(60));
+        }
+        assert_eq!(world.finish(), Ok(Reply::Done));
+    }
+}
+
+/// Nothing reaches any account while a copy stands in, and the journal keeps what waits.
+#[test]
+fn changes_of_the_journal_wait_for_the_lead() {
+    let mut world = world();
+    let mut files = fill(&mut world);
+    world.put(ROOT, "waits", b"not sent");
+    world.kill();
+    lose_lead(&mut world);
+    let before = world.accounts.clone();
+    let mails = |accounts: &BTreeMap<u16, MemoryAccount>| {
+        accounts
+            .values()
+            .map(MemoryAccount::mails)
+            .collect::<Vec<_>>()
+    };
+    for _ in 0..2 {
+        world.mount_copy().unwrap();
+        files.push(("waits".to_owned(), b"not sent".to_vec()));
+        check(&mut world, &files);
+        for _ in 0..5 {
+            world.pass(Duration::from_secs(60));
+        }
+        world.kill();
+        files.pop();
+    }
+    assert_eq!(mails(&world.accounts), mails(&before));
+    world.fortune = Box::new(|_, _| Luck::Good);
+    world.mount().unwrap();
+    world.sync().unwrap();
+    world.finish().unwrap();
+    world.lose_folder();
+    world.mount().unwrap();
+    files.push(("waits".to_owned(), b"not sent".to_vec()));
+    check(&mut world, &files);
+    assert!(world.status().read_only.is_none());
+}
+
+#[test]
+fn an_older_copy_does_not_stand_in() {
+    let mut world = world();
+    fill(&mut world);
+    world.fortune = Box::new(|account, _| match account.0 {
+        2 => Luck::Lost,
+        _ => Luck::Good,
+    });
+    world.put(ROOT, "newer", b"on the lead alone");
+    world.sync().unwrap();
+    world.kill();
+    lose_lead(&mut world);
+    let error = world.mount_copy().unwrap_err();
+    assert!(
+        matches!(error, OpenError::CopyBehind { account: 2, .. }),
+        "{error}"
+    );
+    // Another machine has seen nothing newer.
+    world.lose_folder();
+    world.mount_copy().unwrap();
+}
+
+/// A mount under way reads pages and short contents from the copy.
+#[test]
+fn a_mount_reads_from_the_copy_while_the_lead_is_away() {
+    let mut world = world();
+    let files = fill(&mut world);
+    world.finish().unwrap();
+    world.lose_folder();
+    world.mount().unwrap();
+    lose_lead(&mut world);
+    check(&mut world, &files);
+}
+
+#[test]
+fn pages_that_the_lead_has_lost_come_from_the_copy() {
+    let mut world = world();
+    let files = fill(&mut world);
+    world.finish().unwrap();
+    world.lose_folder();
+    world.mount().unwrap();
+    let lead = world.accounts.get_mut(&1).unwrap();
+    lead.mailbox("pages").unwrap().mails.clear();
+    check(&mut world, &files);
+}
+
+/// A copy whose mails are damaged is no volume, and says so.
+#[test]
+fn a_damaged_copy_is_noticed() {
+    let mut world = world();
+    let files = fill(&mut world);
+    world.lose_folder();
+    lose_lead(&mut world);
+    let copy = world.accounts.get_mut(&2).unwrap();
+    let pages = copy.mailbox("pages").unwrap();
+    let newest = *pages.mails.keys().last().unwrap();
+    pages.mails.remove(&newest);
+    // An older checkpoint serves, with more commits behind.
+    world.mount_copy().unwrap();
+    check(&mut world, &files);
+}
