@@ -17,7 +17,10 @@ pub enum FsCommand {
     Init(InitArgs),
     /// Mount a volume at an empty folder.
     ///
-    /// The command returns as soon as the mount can be used; the process of the mount stays in the background.
+    /// The command returns as soon as the mount can be used; the process of the mount stays in the background. While the lead account
+    /// does not answer, the volume is mounted read-only from the copy of changes and names on a further account, and the command says so.
+    ///
+    /// Example: vere fs mount home /home/ann/files
     Mount(MountArgs),
     /// Unmount a volume, by name or its folder.
     Umount(UmountArgs),
@@ -99,7 +102,7 @@ pub enum FsCommand {
 pub enum AccountsCommand {
     /// List the accounts of a volume: group, encoding and server; while the volume is mounted, state and room too.
     ///
-    /// With --json: number, url, group, encoding, connections_max, lead, mounted, failing (the reason, or null), used_octets, limit_octets.
+    /// With --json: number, url, group, encoding, connections_max, lead, copy (of changes and names), mounted, failing (the reason, or null), used_octets, limit_octets.
     List(VolumeArgs),
     /// Take a further account into a volume, mounted or not.
     ///

@@ -127,6 +127,7 @@ pub(crate) fn accounts(args: &VolumeArgs) -> Result<String, Failure> {
             ask(&socket, &Request::Status, Some(STATUS_TIMEOUT)).ok()
         })
         .flatten();
+    let further = crate::volume::terms(&volume).further_accounts();
     let rows: Vec<Value> = volume
         .accounts
         .iter()
@@ -143,6 +144,7 @@ pub(crate) fn accounts(args: &VolumeArgs) -> Result<String, Failure> {
                 "encoding": if account.base64 { "base64" } else { "8bit" },
                 "connections_max": crate::provider::connections_max(account),
                 "lead": account.number == volume.lead,
+                "copy": further.contains(&account.number),
                 "mounted": live.is_some(),
                 "failing": now["failing"],
                 "used_octets": now["used_octets"],
@@ -167,6 +169,9 @@ fn account_line(row: &Value) -> String {
     );
     if row["lead"] == Value::Bool(true) {
         line.push_str(", lead");
+    }
+    if row["copy"] == Value::Bool(true) {
+        line.push_str(", copy of changes and names");
     }
     if row["mounted"] == Value::Bool(true) {
         let state = row["failing"].as_str();

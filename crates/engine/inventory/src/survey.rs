@@ -383,6 +383,8 @@ fn mailbox_of(name: &str) -> Option<u16> {
         "log" => LOG_MAILBOX,
         "pages" => 2,
         "head" => 3,
+        "log-copy" => 4,
+        "pages-copy" => 5,
         data => {
             let number: u16 = data.strip_prefix("data-")?.parse().ok()?;
             number.checked_sub(1)?.checked_add(FIRST_DATA_MAILBOX)?
@@ -397,7 +399,7 @@ mod tests {
 
     #[test]
     fn names_of_mailboxes_come_back() {
-        for number in [1, 2, 3, 16, 17, 1_000] {
+        for number in [1, 2, 3, 4, 5, 16, 17, 1_000] {
             assert_eq!(mailbox_of(&mailbox_name(number)), Some(number));
         }
         for name in ["data-1", "data-0000", "data-x", "Log", ""] {

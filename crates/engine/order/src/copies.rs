@@ -8,7 +8,9 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
-use vere_placement::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
+use vere_placement::accounts::{
+    LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX, PAGES_MAILBOX, copy_of, mailbox_name,
+};
 use vere_ports::mail_accounts::{Answer, Fault, Listed, Request, UidRange};
 use vere_units::Timestamp;
 
@@ -225,7 +227,7 @@ impl Copy {
         if let Some(fetch) = &mut self.fetch
             && let Some(mail) = fetch.body.take()
         {
-            let mailbox = mailbox_name(fetch.mailbox);
+            let mailbox = mailbox_name(copy_of(fetch.mailbox));
             let what = What::Made(fetch.missing.mail);
             let request = Request::Append {
                 mailbox,
@@ -245,7 +247,7 @@ impl Copy {
         match self.stage {
             Stage::Unknown => {
                 self.stage = Stage::Asking;
-                let end = listing(list(LOG_MAILBOX, u32::MAX));
+                let end = listing(list(LOG_COPY_MAILBOX, u32::MAX));
                 Some(Next::Ask(self.ticket(What::End), end))
             }
             Stage::Asking | Stage::Wide => None,
@@ -293,7 +295,7 @@ impl Copy {
         if self.looked < next {
             self.looked = head;
             self.is_looking = true;
-            let rest = list(LOG_MAILBOX, self.known.saturating_add(1));
+            let rest = list(LOG_COPY_MAILBOX, self.known.saturating_add(1));
             return Some(Next::Ask(self.ticket(What::Look), listing(rest)));
         }
         self.stage = Stage::Next(next.saturating_add(1));
@@ -319,7 +321,8 @@ impl Copy {
         self.stage = Stage::Wide;
         (self.lead_log, self.copy_log) = (None, None);
         let all = listing(list(LOG_MAILBOX, 1));
-        let of_copy = Next::Ask(self.ticket(What::CopyLog), all.clone());
+        let copy = listing(list(LOG_COPY_MAILBOX, 1));
+        let of_copy = Next::Ask(self.ticket(What::CopyLog), copy);
         self.queue.push_back(of_copy);
         Some(Next::AskLead(self.ticket(What::LeadLog), all))
     }
@@ -332,7 +335,8 @@ impl Copy {
             Pages::Unknown => {
                 self.pages = Pages::Listing(None, None);
                 let all = listing(list(PAGES_MAILBOX, 1));
-                let of_copy = Next::Ask(self.ticket(What::CopyPages), all.clone());
+                let copy = listing(list(PAGES_COPY_MAILBOX, 1));
+                let of_copy = Next::Ask(self.ticket(What::CopyPages), copy);
                 self.queue.push_back(of_copy);
                 Some(Next::AskLead(self.ticket(What::LeadPages), all))
             }
@@ -428,7 +432,7 @@ impl Copy {
         match what {
             What::End => {
                 let first = uid_next.saturating_sub(TAIL).max(1);
-                let tail = listing(list(LOG_MAILBOX, first));
+                let tail = listing(list(LOG_COPY_MAILBOX, first));
                 let next = Next::Ask(self.ticket(What::Tail(first)), tail);
                 self.queue.push_back(next);
             }

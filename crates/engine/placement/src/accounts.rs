@@ -13,7 +13,8 @@ use super::strategy::Strategy;
 use crate::format::{Encoding, MailCopy, PackNumber};
 
 pub use super::mailboxes::{
-    FIRST_DATA_MAILBOX, HEAD_MAILBOX, LOG_MAILBOX, PAGES_MAILBOX, mailbox_name,
+    FIRST_DATA_MAILBOX, HEAD_MAILBOX, LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX,
+    PAGES_MAILBOX, copy_of, is_history, mailbox_name,
 };
 pub use super::terms::{AccountStatus, AccountTerms, GroupTerms};
 

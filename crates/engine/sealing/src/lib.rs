@@ -2,8 +2,8 @@
 //! carried out.
 
 pub mod job;
+pub mod mirror;
 #[cfg(test)]
 mod tests;
-pub mod mirror;
 
 use vere_mailfs_format::format;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vere_ports::mail_accounts::{Answer, Fault, Listed, Request, UidRange};
 
 use crate::format::{MailCopy, MailId, Subject};
-use vere_placement::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
+use vere_placement::accounts::{LOG_MAILBOX, is_history, mailbox_name};
 
 /// UIDs removed by one request.
 const UIDS_MAX: usize = 500;
@@ -195,7 +195,7 @@ impl Removing {
                 let (uids, octets) = batch.there.clone().unwrap_or_default();
                 self.removed = self.removed.saturating_add(uids.len());
                 self.octets = self.octets.saturating_add(octets);
-                if batch.mailbox <= PAGES_MAILBOX {
+                if is_history(batch.mailbox) {
                     self.history = self.history.saturating_add(uids.len());
                 }
                 return;

@@ -4,7 +4,7 @@
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
-use super::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
+use super::accounts::{LOG_COPY_MAILBOX, PAGES_COPY_MAILBOX, mailbox_name};
 use super::scarcity::comes_back;
 use super::state::pages::{PageKey, key_of};
 use super::state::{Asked, Volume};
@@ -42,7 +42,7 @@ impl<S: Storage> Volume<S> {
         let (at, urgency) = (fetch.at, fetch.urgency);
         self.pages.asked = self.pages.asked.saturating_add(1);
         let request = Request::Find {
-            mailbox: mailbox_name(PAGES_MAILBOX),
+            mailbox: mailbox_name(PAGES_COPY_MAILBOX),
             word: id_word(at.mail),
         };
         let asked = Asked::FindMirrored(at, account);
@@ -65,7 +65,7 @@ impl<S: Storage> Volume<S> {
         match answer {
             Ok(Answer::Found(uid_validity, uids)) => {
                 if let Some(uid) = uids.into_iter().min() {
-                    let mailbox = PAGES_MAILBOX;
+                    let mailbox = PAGES_COPY_MAILBOX;
                     fetch.copies.push(MailCopy {
                         account,
                         mailbox,
@@ -104,7 +104,7 @@ impl<S: Storage> Volume<S> {
         fetch.searched.push(account);
         let urgency = fetch.urgency;
         let request = Request::Find {
-            mailbox: mailbox_name(LOG_MAILBOX),
+            mailbox: mailbox_name(LOG_COPY_MAILBOX),
             word: id_word(row.mail),
         };
         let asked = Asked::FindCommit(chunk, account);
@@ -123,7 +123,7 @@ impl<S: Storage> Volume<S> {
             Ok(Answer::Found(uid_validity, uids)) => {
                 let fetch = self.reads.fetches.get_mut(&chunk);
                 if let (Some(fetch), Some(uid)) = (fetch, uids.into_iter().min()) {
-                    let mailbox = LOG_MAILBOX;
+                    let mailbox = LOG_COPY_MAILBOX;
                     fetch.copies.push(MailCopy {
                         account,
                         mailbox,

@@ -13,7 +13,7 @@ use vere_ports::storage::Storage;
 use vere_sealing::mirror::{MirrorJob, recoded};
 use vere_units::Timestamp;
 
-use super::accounts::{LOG_MAILBOX, mailbox_name};
+use super::accounts::{LOG_COPY_MAILBOX, mailbox_name};
 use super::found::Found;
 use super::job::{Job, Task};
 use super::record::Won;
@@ -105,7 +105,7 @@ impl<S: Storage> Volume<S> {
         }
         for account in self.further_accounts() {
             let request = Request::Append {
-                mailbox: mailbox_name(LOG_MAILBOX),
+                mailbox: mailbox_name(LOG_COPY_MAILBOX),
                 mail: mail.clone(),
                 alone: false,
             };
@@ -223,7 +223,7 @@ impl<S: Storage> Volume<S> {
                     match self.commit_for(account, generation) {
                         Some(mail) => {
                             let request = Request::Append {
-                                mailbox: mailbox_name(LOG_MAILBOX),
+                                mailbox: mailbox_name(LOG_COPY_MAILBOX),
                                 mail,
                                 alone: false,
                             };

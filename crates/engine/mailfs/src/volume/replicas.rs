@@ -71,6 +71,9 @@ impl<S: Storage> Volume<S> {
 
     /// Begins to make missing copies, while nothing more urgent is under way.
     pub(super) fn make_copies(&mut self) {
+        if self.stand_in.is_some() {
+            return;
+        }
         let ready: Vec<(u16, u64)> = {
             let accounts = &self.accounts;
             let room = COPIES_MAX.saturating_sub(self.replicas.copying.len());

@@ -5,7 +5,6 @@ use vere_ports::files::Errno;
 use vere_ports::mail_accounts::AccountId;
 use vere_ports::storage::Storage;
 
-use super::accounts::LOG_MAILBOX;
 use super::found::Found;
 use super::state::Volume;
 use super::step::Notice;
@@ -22,7 +21,6 @@ impl<S: Storage> Volume<S> {
         self.chain.stand();
         self.stand_in = Some(account);
         self.read_facts()?;
-        self.accounts.number(account, LOG_MAILBOX, uid_validity);
         self.fail(Notice::StandIn {
             lead: AccountId(self.terms.lead),
             account: AccountId(account),

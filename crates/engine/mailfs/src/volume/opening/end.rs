@@ -116,13 +116,13 @@ impl<S: Storage> Opening<S> {
         volume.resume_epoch(epoch);
         volume.checkpoints = checkpoints;
         volume.follow = follow;
-        volume.accounts.number(lead, LOG_MAILBOX, self.uid_validity);
         volume.replay(self.records, &replay)?;
         volume.last_id = self.last_id;
         if let Some(of) = self.stand_in {
             volume.stand_in((of.account, of.reason), later, self.uid_validity)?;
             return Ok(volume);
         }
+        volume.accounts.number(lead, LOG_MAILBOX, self.uid_validity);
         if volume.is_of_another_machine() {
             volume.writer = 0;
         }

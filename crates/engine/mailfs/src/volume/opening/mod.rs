@@ -8,7 +8,7 @@ use vere_ports::mail_accounts::{
 };
 use vere_ports::storage::Storage;
 
-use super::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
+use super::accounts::mailbox_name;
 use super::boot::Create;
 use super::fingerprint::Fingerprint;
 use super::found::Found;
@@ -205,7 +205,7 @@ impl<S: Storage> Opening<S> {
             stand_in: stand_in.map(|(of, _)| of),
         };
         let end = Request::List {
-            mailbox: mailbox_name(PAGES_MAILBOX),
+            mailbox: mailbox_name(opening.mailboxes().1),
             range: UidRange {
                 first: opening.stand_in.as_ref().map_or(u32::MAX, |_| 1),
                 last: None,
@@ -239,7 +239,7 @@ impl<S: Storage> Opening<S> {
         self.stage = Stage::Newest;
         self.list(won.uid.saturating_sub(WINDOW).max(1));
         let request = Request::Read {
-            mailbox: mailbox_name(LOG_MAILBOX),
+            mailbox: mailbox_name(self.mailboxes().0),
             uid_validity: won.uid_validity,
             uid: won.uid,
             parts: Vec::new(),
@@ -295,7 +295,7 @@ impl<S: Storage> Opening<S> {
     fn list(&mut self, first: u32) {
         let last = self.listed_from.checked_sub(1);
         let request = Request::List {
-            mailbox: mailbox_name(LOG_MAILBOX),
+            mailbox: mailbox_name(self.mailboxes().0),
             range: UidRange {
                 first,
                 last: last.filter(|_| self.listed_from < u32::MAX),
@@ -384,7 +384,7 @@ impl<S: Storage> Opening<S> {
             && let Some(uid) = self.unread.pop_front()
         {
             let request = Request::Read {
-                mailbox: mailbox_name(LOG_MAILBOX),
+                mailbox: mailbox_name(self.mailboxes().0),
                 uid_validity: self.uid_validity,
                 uid,
                 parts: Vec::new(),

@@ -7,7 +7,7 @@ use vere_ports::storage::Storage;
 use super::{Asked, OpenStep, Opening, Stage};
 use crate::format::subject::id_word;
 use crate::format::{Encoding, FormatError, Locator, Place, open_frame};
-use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX, mailbox_name};
+use crate::volume::accounts::mailbox_name;
 use crate::volume::found::Found;
 use crate::volume::job::OpenJob;
 use crate::volume::state::opening::OpenError;
@@ -23,7 +23,7 @@ impl<S: Storage> Opening<S> {
     /// A mail of the log is read.
     pub(super) fn read(&mut self, uid: u32, body: &[u8]) {
         let found = self.commit(uid, body);
-        let found = found.map_err(|error| self.report(LOG_MAILBOX, uid, error.to_string()));
+        let found = found.map_err(|error| self.report(self.mailboxes().0, uid, error.to_string()));
         self.commits.insert(uid, found.ok());
     }
 
@@ -57,7 +57,7 @@ impl<S: Storage> Opening<S> {
             return;
         };
         let request = Request::Read {
-            mailbox: mailbox_name(at.copy.mailbox),
+            mailbox: mailbox_name(self.page_mailbox(at.copy.mailbox)),
             uid_validity: self.pages_validity,
             uid: self.moved.get(&at.mail).copied().unwrap_or(at.copy.uid),
             parts,
@@ -111,7 +111,7 @@ impl<S: Storage> Opening<S> {
             return;
         }
         let request = Request::Find {
-            mailbox: mailbox_name(PAGES_MAILBOX),
+            mailbox: mailbox_name(self.mailboxes().1),
             word: id_word(at.mail),
         };
         self.ask(at.copy.account, request, Asked::Moved(at));
@@ -156,7 +156,7 @@ impl<S: Storage> Opening<S> {
 
     /// A checkpoint cannot be used: an older one serves, or the log from its first commit on.
     fn refuse(&mut self, at: &Locator, reason: &str) {
-        self.report(PAGES_MAILBOX, at.copy.uid, reason.to_owned());
+        self.report(self.mailboxes().1, at.copy.uid, reason.to_owned());
         if self.stage != Stage::Pages {
             return;
         }

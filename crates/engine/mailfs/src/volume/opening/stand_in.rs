@@ -9,6 +9,7 @@ use vere_ports::storage::Storage;
 use super::{Opening, SLACK};
 use crate::format::commit::Checkpoint;
 use crate::format::{Kind, Subject};
+use crate::volume::accounts::{LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX, PAGES_MAILBOX};
 use crate::volume::record::Won;
 use crate::volume::state::opening::OpenError;
 
@@ -36,6 +37,19 @@ impl<S: Storage> Opening<S> {
     pub(super) fn source(&self) -> u16 {
         let of = self.stand_in.as_ref();
         of.map_or(self.terms.lead, |stand_in| stand_in.account)
+    }
+
+    /// The mailbox whose commits are read, and that of their pages.
+    pub(super) const fn mailboxes(&self) -> (u16, u16) {
+        match self.stand_in {
+            None => (LOG_MAILBOX, PAGES_MAILBOX),
+            Some(_) => (LOG_COPY_MAILBOX, PAGES_COPY_MAILBOX),
+        }
+    }
+
+    /// The mailbox that is asked for a page.
+    pub(super) fn page_mailbox(&self, named: u16) -> u16 {
+        self.stand_in.as_ref().map_or(named, |_| PAGES_COPY_MAILBOX)
     }
 
     /// The account that is asked for a page.

@@ -67,6 +67,11 @@ impl World {
     }
 
     fn ids(&mut self, account: u16, mailbox: &str) -> Vec<MailId> {
+        let mailbox = match account {
+            1 => mailbox.to_owned(),
+            _ => format!("{mailbox}-copy"),
+        };
+        let mailbox = mailbox.as_str();
         let account = self.accounts.get_mut(&account).unwrap();
         mails(account, mailbox)
             .into_iter()
@@ -97,7 +102,7 @@ fn commits_and_pages_are_copied() {
     world.check_copies();
     let log = {
         let account = world.accounts.get_mut(&2).unwrap();
-        mails(account, "log")
+        mails(account, "log-copy")
     };
     assert!(log.len() >= 3);
     let follows = |pair: &[(MailId, Option<MailId>)]| pair[1].1 == Some(pair[0].0);
@@ -223,7 +228,7 @@ fn commits_of_other_mounts_are_copied_once() {
     several.quiet();
     let head = several.volume(0).chain.head().0;
     let chain = chain_of(several.accounts.get_mut(&1).unwrap(), head);
-    let copy = mails(several.accounts.get_mut(&2).unwrap(), "log");
+    let copy = mails(several.accounts.get_mut(&2).unwrap(), "log-copy");
     let copy: BTreeSet<MailId> = copy.into_iter().map(|(mail, _)| mail).collect();
     assert_eq!(chain, copy);
 }
@@ -244,7 +249,7 @@ fn losers_are_in_no_copy() -> bool {
     }
     several.quiet();
     let account = several.accounts.get_mut(&2).unwrap();
-    let copy = mails(account, "log");
+    let copy = mails(account, "log-copy");
     // A copy has at most one child of a commit.
     let parents: BTreeSet<Option<MailId>> = copy.iter().map(|(_, parent)| *parent).collect();
     let ids: BTreeSet<MailId> = copy.iter().map(|(mail, _)| *mail).collect();

@@ -194,10 +194,22 @@ fn a_damaged_copy_is_noticed() {
     world.lose_folder();
     lose_lead(&mut world);
     let copy = world.accounts.get_mut(&2).unwrap();
-    let pages = copy.mailbox("pages").unwrap();
+    let pages = copy.mailbox("pages-copy").unwrap();
     let newest = *pages.mails.keys().last().unwrap();
     pages.mails.remove(&newest);
     // An older checkpoint serves, with more commits behind.
     world.mount_copy().unwrap();
     check(&mut world, &files);
+}
+
+/// A machine whose description names another lead finds no log there, and does not take the copy for one.
+#[test]
+fn a_copy_is_no_log() {
+    let mut world = world();
+    fill(&mut world);
+    world.finish().unwrap();
+    world.kill();
+    world.terms.lead = 2;
+    let error = world.mount().unwrap_err();
+    assert!(matches!(error, OpenError::NoVolume(2)), "{error}");
 }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use vere_ports::files::{Errno, Inode};
 use vere_ports::storage::Storage;
 
-use super::super::accounts::{LOG_MAILBOX, PAGES_MAILBOX};
+use super::super::accounts::{
+    LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX, PAGES_MAILBOX, is_history,
+};
 use super::super::state::Volume;
 use super::compare::{Comparison, Pack};
 use super::finding::{CheckReport, CheckTerms, Finding, MailPlace};
@@ -33,7 +35,8 @@ pub(super) fn suspects(
         pack.good.iter().copied().chain(moved)
     });
     let log = inventory.of_mailboxes(LOG_MAILBOX..=PAGES_MAILBOX);
-    let log = log.map(|(copy, _)| copy);
+    let copies = inventory.of_mailboxes(LOG_COPY_MAILBOX..=PAGES_COPY_MAILBOX);
+    let log = log.chain(copies).map(|(copy, _)| copy);
     let suspect = |copy: MailCopy| {
         let subject = inventory.at(copy)?.subject.as_ref().ok()?;
         Some(Suspect {
@@ -67,7 +70,7 @@ impl Verified {
                         verified.places.insert(subject.pack, places);
                     }
                 }
-                Verdict::Bad(reason) if copy.mailbox <= PAGES_MAILBOX => {
+                Verdict::Bad(reason) if is_history(copy.mailbox) => {
                     let reason = reason.clone();
                     report.add(Finding::Forged { place, reason });
                 }

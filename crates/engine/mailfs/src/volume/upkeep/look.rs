@@ -3,7 +3,9 @@
 use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
 
-use super::super::accounts::{FIRST_DATA_MAILBOX, LOG_MAILBOX, PAGES_MAILBOX};
+use super::super::accounts::{
+    FIRST_DATA_MAILBOX, LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX, PAGES_MAILBOX,
+};
 use super::super::state::{Asked, Volume};
 use super::history::LOG_MAX;
 use super::listing::{Duplicate, Listing, PAGES_MAX, STRAYS_MAX};
@@ -36,7 +38,9 @@ impl<S: Storage> Volume<S> {
         let more = &mut listing.has_more;
         let is_lead = copy.account == self.terms.lead;
         match copy.mailbox {
-            LOG_MAILBOX | PAGES_MAILBOX if self.further_accounts().contains(&copy.account) => {
+            LOG_COPY_MAILBOX | PAGES_COPY_MAILBOX
+                if self.further_accounts().contains(&copy.account) =>
+            {
                 Listing::note(&mut listing.copies, (copy, subject), LOG_MAX, more)
             }
             LOG_MAILBOX if is_lead => {
