@@ -317,7 +317,7 @@ pub(crate) fn open(
     answers: &Receiver<Event<Live>>,
     news: &mut dyn FnMut(News),
 ) -> Result<Live, Refusal> {
-    let mut begin = |copy: Option<Copy>| {
+    let begin = |copy: Option<Copy>, news: &mut dyn FnMut(News)| {
         let storage = (storage(journal)?, random()?);
         let mut opening = match copy {
             None => Opening::new(terms.clone(), of.clone(), storage.0, storage.1),
@@ -332,13 +332,13 @@ pub(crate) fn open(
         let opening = read(opening, ask, answers, news)?;
         Ok::<_, Failure>(opening.finish(moment(clock.now())))
     };
-    let mut opened = begin(None)?;
+    let mut opened = begin(None, news)?;
     if let Err(OpenError::Account(lead, fault)) = &opened
         && *lead == terms.lead
         && is_outage(fault)
     {
         let reason = fault.to_string();
-        opened = begin_from_copies((opened, &reason), &terms, &mut begin)?;
+        opened = begin_from_copies((opened, &reason), &terms, &mut |copy| begin(copy, news))?;
         if let Ok(volume) = &opened
             && let Some(notice) = volume.read_only()
         {
@@ -348,7 +348,7 @@ pub(crate) fn open(
     if let Some(line) = rollback::line_of(how.leave, opened.as_ref().err()) {
         // Every answer of the first opening has come.
         let aside = rollback::set_aside(journal)?;
-        opened = begin(None)?;
+        opened = begin(None, news)?;
         news(News::Line(format!(
             "{line}; changes that no server had are in {}",
             aside.display()
