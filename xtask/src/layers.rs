@@ -110,6 +110,19 @@ const LAYERS: &[Layer] = &[
             &["crates/engine/keep", "crates/engine/placement"],
         ],
     ),
+    inner(
+        "crates/engine/replay",
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            &[
+                "crates/engine/files",
+                "crates/engine/keep",
+                "crates/engine/order",
+            ],
+        ],
+    ),
     // A volume brings files to accounts and back, and keeps octets on the local disk.
     inner(
         "crates/engine/mailfs",
@@ -123,6 +136,7 @@ const LAYERS: &[Layer] = &[
                 "crates/engine/keep",
                 "crates/engine/order",
                 "crates/engine/placement",
+                "crates/engine/replay",
                 "crates/engine/sealing",
             ],
         ],

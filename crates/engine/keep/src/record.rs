@@ -14,6 +14,8 @@
 //!   9 drop     key: the change of the row is void
 //!  10 moved    from u64 | to u64: the content goes on with another inode; 0: the change of the content is void
 //!  11 adopts   commit (16): a commit of this mount without any of its changes
+//!  12 brought  as won | through u64 | exceptions: the changes behind lie on top of this commit, whatever was known before
+//!  13 base     as row: what the chain has for a row that the record changes
 //! ```
 
 use bytes::Bytes;
@@ -55,6 +57,21 @@ pub enum Part {
     Moved(Inode, Option<Inode>),
     /// A commit of this mount, with changes of others only, is about to be sent.
     Adopts(MailId),
+    /// The changes lie on top of this commit of the chain, since their own base is gone.
+    Brought(Brought),
+    /// What the chain has for a row that changes.
+    Base(Change),
+}
+
+/// Changes whose base was gone lie on the newest state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brought {
+    /// The newest commit then. Commits that earlier records know count no longer.
+    pub won: Won,
+    /// Every row change up to here was in the chain before.
+    pub through: u64,
+    /// Files whose content was in the chain as of an earlier position only.
+    pub exceptions: Vec<(u64, u64)>,
 }
 
 /// What a commit has of the journal.
@@ -107,7 +124,7 @@ pub fn encode(parts: &[Part]) -> Vec<u8> {
 fn room_of(part: &Part) -> usize {
     const NUMBERS: usize = 64;
     let content = match part {
-        Part::Row(change) => {
+        Part::Row(change) | Part::Base(change) => {
             let value = change.value.as_ref().map_or(0, Vec::len);
             change.key.len().saturating_add(value)
         }
@@ -120,11 +137,7 @@ fn room_of(part: &Part) -> usize {
 fn write(part: &Part, out: &mut Vec<u8>) -> u8 {
     match part {
         Part::Row(change) => {
-            let length = u16::try_from(change.key.len()).unwrap_or(u16::MAX);
-            out.extend_from_slice(&length.to_le_bytes());
-            out.extend_from_slice(&change.key);
-            out.push(change.value.is_some().into());
-            out.extend_from_slice(change.value.as_deref().unwrap_or_default());
+            write_row(change, out);
             1
         }
         Part::Content(change) => write_content(change, out),
@@ -141,11 +154,7 @@ fn write(part: &Part, out: &mut Vec<u8>) -> u8 {
         Part::Begun(begun) => {
             out.extend_from_slice(&begun.commit.0);
             out.extend_from_slice(&begun.parent.0);
-            out.extend_from_slice(&begun.through.to_le_bytes());
-            for (inode, since) in &begun.exceptions {
-                out.extend_from_slice(&inode.to_le_bytes());
-                out.extend_from_slice(&since.to_le_bytes());
-            }
+            write_extent((begun.through, &begun.exceptions), out);
             5
         }
         Part::Won(won) => {
@@ -169,6 +178,32 @@ fn write(part: &Part, out: &mut Vec<u8>) -> u8 {
             out.extend_from_slice(&commit.0);
             11
         }
+        Part::Brought(brought) => {
+            write_won(brought.won, out);
+            write_extent((brought.through, &brought.exceptions), out);
+            12
+        }
+        Part::Base(change) => {
+            write_row(change, out);
+            13
+        }
+    }
+}
+
+fn write_row(change: &Change, out: &mut Vec<u8>) {
+    let length = u16::try_from(change.key.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&change.key);
+    out.push(change.value.is_some().into());
+    out.extend_from_slice(change.value.as_deref().unwrap_or_default());
+}
+
+/// How much of the journal the chain has.
+fn write_extent((through, exceptions): (u64, &[(u64, u64)]), out: &mut Vec<u8>) {
+    out.extend_from_slice(&through.to_le_bytes());
+    for (inode, since) in exceptions {
+        out.extend_from_slice(&inode.to_le_bytes());
+        out.extend_from_slice(&since.to_le_bytes());
     }
 }
 
@@ -238,15 +273,7 @@ pub fn decode(octets: &Bytes) -> Option<Vec<Part>> {
 
 fn read(kind: u8, mut body: Cursor) -> Option<Part> {
     let part = match kind {
-        1 => {
-            let length = body.u16()?;
-            let key = body.take(length.into())?.to_vec();
-            let value = match body.u8()? {
-                0 => None,
-                _ => Some(body.rest().to_vec()),
-            };
-            Part::Row(Change { key, value })
-        }
+        1 => Part::Row(body.row()?),
         2 => Part::Content(ContentChange::Write {
             inode: Inode(body.u64()?),
             offset: body.u64()?,
@@ -277,15 +304,11 @@ fn read(kind: u8, mut body: Cursor) -> Option<Part> {
         },
         5 => {
             let (commit, parent, through) = (body.id()?, body.id()?, body.u64()?);
-            let mut exceptions = Vec::new();
-            while !body.0.is_empty() {
-                exceptions.push((body.u64()?, body.u64()?));
-            }
             Part::Begun(Begun {
                 commit,
                 parent,
                 through,
-                exceptions,
+                exceptions: body.exceptions()?,
             })
         }
         6 => Part::Won(body.won()?),
@@ -296,6 +319,12 @@ fn read(kind: u8, mut body: Cursor) -> Option<Part> {
             Part::Moved(from, (to != 0).then_some(Inode(to)))
         }
         11 => Part::Adopts(body.id()?),
+        12 => Part::Brought(Brought {
+            won: body.won()?,
+            through: body.u64()?,
+            exceptions: body.exceptions()?,
+        }),
+        13 => Part::Base(body.row()?),
         _ => return None,
     };
     body.0.is_empty().then_some(part)
@@ -337,6 +366,24 @@ impl Cursor {
         self.array().map(MailId)
     }
 
+    fn row(&mut self) -> Option<Change> {
+        let length = self.u16()?;
+        let key = self.take(length.into())?.to_vec();
+        let value = match self.u8()? {
+            0 => None,
+            _ => Some(self.rest().to_vec()),
+        };
+        Some(Change { key, value })
+    }
+
+    fn exceptions(&mut self) -> Option<Vec<(u64, u64)>> {
+        let mut exceptions = Vec::new();
+        while !self.0.is_empty() {
+            exceptions.push((self.u64()?, self.u64()?));
+        }
+        Some(exceptions)
+    }
+
     fn won(&mut self) -> Option<Won> {
         Some(Won {
             commit: self.id()?,
@@ -344,5 +391,43 @@ impl Cursor {
             uid_validity: self.u32()?,
             uid: self.u32()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_about_a_base_come_back() {
+        let won = Won {
+            commit: MailId([5; 16]),
+            generation: 7,
+            uid_validity: 8,
+            uid: 9,
+        };
+        let base = |value| {
+            Part::Base(Change {
+                key: vec![2, 1],
+                value,
+            })
+        };
+        let parts = vec![
+            base(None),
+            base(Some(Vec::new())),
+            base(Some(vec![3])),
+            Part::Brought(Brought {
+                won,
+                through: 10,
+                exceptions: vec![(11, 12), (13, 14)],
+            }),
+        ];
+        let octets = Bytes::from(encode(&parts));
+        assert_eq!(decode(&octets), Some(parts));
+        for end in 1..octets.len() {
+            // A cut record is none, or has whole parts alone.
+            let cut = decode(&octets.slice(..end));
+            assert!(cut.is_none_or(|parts| parts.len() < 4));
+        }
     }
 }

@@ -13,6 +13,8 @@ pub(crate) enum Breakage {
     RebaseForgotten,
     /// Commits are copied to further accounts before they are in the chain.
     CopiedEarly,
+    /// The journal does not tell what rows were below its changes, as journals of earlier versions.
+    BasesForgotten,
 }
 
 #[cfg(test)]

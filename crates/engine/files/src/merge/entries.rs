@@ -7,12 +7,10 @@ use vere_ports::files::{Errno, FileKind, Inode};
 
 use super::inodes::{entry_of, names};
 use super::{ConflictKind, Fate, Merge, is_alive};
-use crate::rows::{
-    EntryRow, Home, InodeRow, Key, ROOT_HOME, decode_entry, entries_prefix, entry_key,
-};
+use crate::rows::{EntryRow, Home, InodeRow, Key, decode_entry, entries_prefix, entry_key};
 
 /// Copies of a name that are tried.
-const NAMES_MAX: usize = 10_000;
+pub(super) const NAMES_MAX: usize = 10_000;
 
 /// A name that the loser has changed.
 pub(super) struct Changed {
@@ -165,16 +163,8 @@ impl Merge<'_> {
         (inode, kind): (Inode, FileKind),
     ) -> Result<Vec<u8>, Errno> {
         let home = self.home_for(home)?;
-        for number in 1..NAMES_MAX {
-            let made = self.label.of(name, number);
-            let key = entry_key(home, &made);
-            // The loser may give the very name too.
-            if !self.tree.contains(&key)? && !self.ours.contains_key(&key) {
-                self.put_entry(home, &made, EntryRow { inode, kind })?;
-                return Ok(made);
-            }
-        }
-        Err(Errno::Exist)
+        let label = self.label;
+        self.put_labelled(label, home, name, (inode, kind))
     }
 
     /// Inodes that came back have a name again: the one that the winner took away, if free. Folders above may come back too.
@@ -201,8 +191,11 @@ impl Merge<'_> {
             self.conflict(ConflictKind::Returned, inode, &[]);
             return Ok(());
         };
-        let (home, name) = self.lost_name(inode);
-        let (inode, kind) = (inode, row.kind);
+        let kind = row.kind;
+        let (home, name) = match self.lost_name(inode) {
+            Some(place) => place,
+            None => self.place_for_nameless(inode, kind)?,
+        };
         let home = self.home_for(home)?;
         let name = if self.entry(home, &name)?.is_none() {
             self.put_entry(home, &name, EntryRow { inode, kind })?;
@@ -215,7 +208,7 @@ impl Merge<'_> {
     }
 
     /// The name that the winner has taken from an inode.
-    pub(super) fn lost_name(&self, inode: Inode) -> (Home, Vec<u8>) {
+    pub(super) fn lost_name(&self, inode: Inode) -> Option<(Home, Vec<u8>)> {
         let of = |(key, side): (&Vec<u8>, &crate::tree::Side)| {
             let Ok(Key::Entry { home, name }) = Key::decode(key) else {
                 return None;
@@ -223,8 +216,7 @@ impl Merge<'_> {
             let is_lost = names(side.base.as_deref(), inode) && !names(side.now.as_deref(), inode);
             is_lost.then(|| (home, name.to_vec()))
         };
-        let found = self.theirs.iter().find_map(of);
-        found.unwrap_or_else(|| (ROOT_HOME, inode.0.to_string().into_bytes()))
+        self.theirs.iter().find_map(of)
     }
 
     /// Whether the winner has given another name to an inode instead of an old one.

@@ -34,6 +34,11 @@ impl Label {
         ))
     }
 
+    /// A label of this text.
+    pub(super) fn plain(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     /// The name of the copy with this number, from 1 on.
     pub(super) fn of(&self, name: &[u8], number: usize) -> Vec<u8> {
         let dot = name.iter().rposition(|octet| *octet == b'.');

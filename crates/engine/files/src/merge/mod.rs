@@ -18,6 +18,8 @@ mod inodes;
 mod label;
 mod links;
 mod relocation;
+mod settle;
+mod strays;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -32,6 +34,7 @@ use crate::tree::{Sides, Tree};
 
 pub use label::Label;
 pub use relocation::Places;
+pub use strays::{Coverage, Stray, Strays};
 
 /// What became of the loser's changes of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +85,13 @@ impl ConflictKind {
             Self::Returned => "removed there and changed here: the version of here is back",
             Self::Spared => "changed there and removed here: nothing is removed",
             Self::Renamed => "renamed by both: the earlier name counts",
+            Self::Parts => {
+                "the content before is not known: the changed ranges are there, and zeros elsewhere"
+            }
+            Self::Attributes => {
+                "attributes or name changed on an earlier state: the newest state counts"
+            }
+            Self::Recovered => "the folder for what has no folder any more",
             Self::Circle => "the rename would put a folder into itself: the rename is void",
         }
     }
@@ -102,6 +112,12 @@ pub enum ConflictKind {
     Renamed,
     /// A rename would have put a folder into itself: the rename is void.
     Circle,
+    /// The content below the changes is not known.
+    Parts,
+    /// Attributes and names changed on a state that is gone: the changes are void.
+    Attributes,
+    /// A folder was made for what has no folder any more.
+    Recovered,
 }
 
 /// The result of a merge.
@@ -134,6 +150,10 @@ struct Merge<'a> {
     united: HashMap<Home, Home>,
     /// Inodes of the loser's whose number the winner uses for another file.
     renumbered: HashMap<Inode, Inode>,
+    /// What is known of changes whose base is gone.
+    strays: Option<&'a Strays>,
+    /// The home of the folder of recovered files.
+    recovered: Option<Home>,
     out: Merged,
 }
 
@@ -144,6 +164,27 @@ struct Merge<'a> {
 pub fn merge(
     tree: &mut Tree,
     (ours, theirs): (&Sides, &Sides),
+    dirty: &BTreeSet<Inode>,
+    new_inode: &mut dyn FnMut() -> Option<Inode>,
+    label: &Label,
+) -> Result<Merged, Errno> {
+    run(tree, (ours, theirs, None), dirty, new_inode, label)
+}
+
+/// As [`merge`], for changes whose base is gone.
+pub(crate) fn merge_strays(
+    tree: &mut Tree,
+    (ours, theirs, strays): (&Sides, &Sides, &Strays),
+    dirty: &BTreeSet<Inode>,
+    new_inode: &mut dyn FnMut() -> Option<Inode>,
+    label: &Label,
+) -> Result<Merged, Errno> {
+    run(tree, (ours, theirs, Some(strays)), dirty, new_inode, label)
+}
+
+fn run(
+    tree: &mut Tree,
+    (ours, theirs, strays): (&Sides, &Sides, Option<&Strays>),
     dirty: &BTreeSet<Inode>,
     new_inode: &mut dyn FnMut() -> Option<Inode>,
     label: &Label,
@@ -160,12 +201,15 @@ pub fn merge(
         fates: BTreeMap::new(),
         united: HashMap::new(),
         renumbered: HashMap::new(),
+        strays,
+        recovered: None,
         out: Merged::default(),
     };
     merge.find_folders()?;
     merge.merge_facts()?;
     merge.merge_inodes()?;
     merge.merge_entries()?;
+    merge.settle_strays()?;
     merge.settle_links()?;
     let mut out = merge.out;
     out.places = content.places;

@@ -1,7 +1,7 @@
 //! The making of a commit: rows, and content that is short.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::{io, iter};
 
 use bytes::Bytes;
 use vere_ports::files::{CallId, Errno, Inode, Reply};
@@ -69,7 +69,7 @@ impl<S: Storage> Volume<S> {
         };
         let sealed: Sealed = builder.finish(record.encode()?.into(), &seals.keys)?;
         let id = sealed.mail_id();
-        self.note_begun(id, parent)?;
+        self.note_begun(id, parent, &record.rows)?;
         let subject = Subject::of(&sealed.head, Some(parent), Some(record.generation));
         let (date, encoding) = (self.now.date(), self.lead_encoding());
         let mail = mail::wrap(&subject, date, encoding, &sealed.body);
@@ -204,7 +204,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Notes in the journal what a commit has of it.
-    fn note_begun(&mut self, commit: MailId, parent: MailId) -> io::Result<()> {
+    fn note_begun(&mut self, commit: MailId, parent: MailId, rows: &[RowChange]) -> io::Result<()> {
         let exceptions = self.commits.changed.iter();
         let begun = Begun {
             commit,
@@ -212,7 +212,9 @@ impl<S: Storage> Volume<S> {
             through: self.journal.position(),
             exceptions: exceptions.map(|(inode, since)| (inode.0, *since)).collect(),
         };
-        self.journal.append(&[Part::Begun(begun)])?;
+        let bases = self.bases_of_exceptions(rows);
+        let parts: Vec<Part> = iter::once(Part::Begun(begun)).chain(bases).collect();
+        self.journal.append(&parts)?;
         // A commit in the log whose beginning a power cut takes away would look like another mount's.
         self.journal.sync()
     }
@@ -291,6 +293,7 @@ impl<S: Storage> Volume<S> {
     /// The rows of the commit: every changed row as it is now, and inodes with the size that the servers know.
     fn take_rows(&mut self) -> Vec<RowChange> {
         let pending = std::mem::take(&mut self.commits.pending);
+        self.commits.based.clear();
         let mut rows = Vec::with_capacity(pending.len());
         for key in pending {
             let value = match Key::decode(&key) {

@@ -152,6 +152,7 @@ impl<S: Storage> Volume<S> {
         touched.dedup();
         let keys: Vec<Vec<u8>> = rows.iter().map(|change| change.key.clone()).collect();
         let octets = rows.iter().map(row_octets).sum();
+        let bases = self.bases_of(&rows);
         // The rows of extents follow from the changes of content.
         let rows = rows
             .into_iter()
@@ -160,6 +161,7 @@ impl<S: Storage> Volume<S> {
         let parts: Vec<Part> = contents
             .into_iter()
             .map(Part::Content)
+            .chain(bases)
             .chain(rows)
             .collect();
         let now = self.now.steady;

@@ -4,6 +4,7 @@
 //! (`uploads`), rows in `commits`, whose order is the `chain`'s matter. `reads` brings octets back.
 
 mod adopt;
+mod bases;
 mod boot;
 mod bring;
 mod build;
@@ -51,6 +52,8 @@ use vere_sealing::job;
 
 #[cfg(test)]
 mod tests;
+
+pub use vere_replay::Stranded;
 
 pub use self::accounts::{AccountStatus, AccountTerms, GroupTerms};
 pub use self::boot::Create;

@@ -71,7 +71,7 @@ impl<S: Storage> Volume<S> {
             self.merge_rows((&ours, &theirs), &dirty, &machine)?
         };
         let merged = broken(merged);
-        let (parts, local) = self.parts_of(won, &ours, &merged)?;
+        let (parts, local) = self.parts_of(won, (&ours, &theirs), &merged)?;
         let mut changed = Vec::new();
         // Rows that the merge has made, those of conflict copies, are on neither side.
         let sides = theirs.keys().chain(ours.keys());
@@ -118,6 +118,7 @@ impl<S: Storage> Volume<S> {
         self.invalidate(rebased.changed.into_iter());
         // One record: a kill before has the merge done once more, a kill behind finds it done.
         let position = self.journal.append(&rebased.parts).map_err(|_| Errno::Io)?;
+        self.commits.based.clear();
         self.commits
             .wait_for(rebased.local, position, self.now.steady);
         self.tell(rebased.merged);
@@ -254,7 +255,7 @@ impl<S: Storage> Volume<S> {
     fn parts_of(
         &self,
         won: Won,
-        ours: &Sides,
+        (ours, theirs): (&Sides, &Sides),
         merged: &Merged,
     ) -> Result<(Vec<Part>, BTreeSet<Vec<u8>>), Errno> {
         let mut parts: Vec<Part> = Vec::new();
@@ -283,11 +284,20 @@ impl<S: Storage> Volume<S> {
         }
         let void = ours.keys().filter(|key| !local.contains(*key));
         parts.extend(void.cloned().map(Part::Drop));
+        parts.extend(self.bases_of_rebased(theirs, &local));
         if is_broken(Breakage::RebaseForgotten) {
             parts.clear();
         }
         parts.push(Part::Follows(won));
         Ok((parts, local))
+    }
+
+    /// Tells people that the journal's changes lie on the newest state now.
+    pub(super) fn tell_brought(&mut self, merged: Merged) {
+        let notice = Notice::Brought(merged.conflicts.len());
+        self.follow.conflict(notice.to_string());
+        self.steps.push_back(Step::Log(notice));
+        self.tell(merged);
     }
 
     /// Tells people about conflicts.

@@ -26,6 +26,12 @@ pub(super) fn registration(machine: &Machine, random: [u8; 16]) -> [u8; 16] {
     id
 }
 
+/// Whether a machine has registered a writer.
+pub(super) fn is_machine(row: &WriterRow, machine: &Machine) -> bool {
+    let ours = machine.id.iter().take(MACHINE_OCTETS);
+    row.machine.iter().take(MACHINE_OCTETS).eq(ours)
+}
+
 impl<S: Storage> Volume<S> {
     /// Whether the chain has not confirmed the writer's number yet.
     pub(super) const fn is_registering(&self) -> bool {
@@ -137,8 +143,7 @@ impl<S: Storage> Volume<S> {
         let key = Key::Writer(self.writer).encode();
         let row = self.files.tree().get(&key).ok().flatten();
         let row = row.and_then(|row| WriterRow::decode(&row).ok());
-        let ours = self.machine.id.iter().take(MACHINE_OCTETS);
-        row.is_some_and(|row| !row.machine.iter().take(MACHINE_OCTETS).eq(ours))
+        row.is_some_and(|row| !is_machine(&row, &self.machine))
     }
 
     /// The highest number of a writer.

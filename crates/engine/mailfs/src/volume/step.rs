@@ -159,6 +159,11 @@ pub enum Notice {
     /// The mount and another one have changed the same.
     #[error("{0}")]
     Conflict(Conflict),
+    /// The state below changes of the journal is gone; they lie on the newest state now.
+    #[error(
+        "the accounts lack the earlier state on which changes of this machine lie: the changes were brought onto the newest state, with {0} conflicts"
+    )]
+    Brought(usize),
     /// A commit of another mount lost a race, and lies on a state that is not known any more: the commit stays as it is.
     #[error(
         "the commit of UID {0} of the log cannot be merged: its parent is too old, or its content is gone"

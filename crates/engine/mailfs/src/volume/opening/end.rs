@@ -7,8 +7,10 @@ use std::ops::ControlFlow;
 
 use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
+use vere_replay::Replay;
 
 use super::Opening;
+use super::log::Log;
 use crate::format::MailId;
 use crate::format::commit::RowChange;
 use crate::rows::{Key, RowValue, StateRow, states_prefix};
@@ -20,21 +22,11 @@ use crate::volume::fingerprint::Fingerprint;
 use crate::volume::found::{Found, in_order};
 use crate::volume::record::{Part, Won};
 use crate::volume::register::registration;
-use crate::volume::replay::Replay;
 use crate::volume::state::Volume;
 use crate::volume::state::checkpoints::Checkpoints;
 use crate::volume::state::follow::Follow;
 use crate::volume::state::opening::OpenError;
 use crate::volume::step::Moment;
-
-/// The commits of a log.
-struct Log {
-    chain: Vec<Found>,
-    /// Commits outside the chain.
-    outside: Vec<Found>,
-    /// Commits that commits before the chain's first one replace.
-    merged: Vec<MailId>,
-}
 
 impl<S: Storage> Volume<S> {
     /// Numbers of mailboxes, strategies of groups, accounts that have left.
@@ -69,10 +61,14 @@ impl<S: Storage> Opening<S> {
         }
         let lead = self.source();
         let missing = OpenError::NoVolume(lead);
-        let (Some(journal), mut log) = (self.journal.take(), self.log()?) else {
+        let (Some(mut journal), mut log) = (self.journal.take(), self.log()?) else {
             return Err(missing);
         };
         self.check_expected(&log.chain)?;
+        let brought = match self.stranded {
+            Some(of) => Some(self.merge_stranded(&log, &mut journal, (of, now))?),
+            None => None,
+        };
         let epoch = log.chain.last().map_or(0, |newest| newest.head.epoch);
         let gone = self.gone(&log.chain);
         let newest = log
@@ -80,7 +76,10 @@ impl<S: Storage> Opening<S> {
             .last()
             .map_or(0, |newest| newest.record.generation);
         self.check_copy(gone, newest)?;
-        let replay = Replay::of(&self.records, &log.chain, &log.outside, gone)?;
+        let replay = Replay::of(&self.records, &log.chain, &log.outside, gone);
+        let replay = replay.map_err(|lacking| OpenError::RolledBack {
+            generation: lacking.generation,
+        })?;
         let covered = log
             .chain
             .len()
@@ -94,7 +93,13 @@ impl<S: Storage> Opening<S> {
             return Err(self.limit.map_or(missing, |_| OpenError::Overtaken));
         };
         let head = base.won(self.uid_validity);
-        let (tree, mut follow) = self.rows(&log)?;
+        let (tree, mut follow, merged) = match brought {
+            Some(of) => (of.tree, of.follow, Some(of.merged)),
+            None => {
+                let (tree, follow) = self.rows(&log)?;
+                (tree, follow, None)
+            }
+        };
         if let Some(gone) = gone {
             self.check_gone(gone, &tree)?;
             if replay.has_changes(&self.records) {
@@ -116,7 +121,7 @@ impl<S: Storage> Opening<S> {
         volume.resume_epoch(epoch);
         volume.checkpoints = checkpoints;
         volume.follow = follow;
-        volume.replay(self.records, &replay)?;
+        volume.replay(&self.records, &replay)?;
         volume.last_id = self.last_id;
         if let Some(of) = self.stand_in {
             volume.stand_in((of.account, of.reason), later, self.uid_validity)?;
@@ -140,6 +145,9 @@ impl<S: Storage> Opening<S> {
         volume.follow_others(log.outside);
         volume.begin_sending();
         volume.make_copies();
+        if let Some(merged) = merged {
+            volume.tell_brought(merged);
+        }
         Ok(volume)
     }
 
@@ -235,7 +243,7 @@ impl<S: Storage> Opening<S> {
     }
 
     /// The tree, and earlier values of rows as far as their pages are there.
-    fn rows(&mut self, log: &Log) -> Result<(Tree, Follow), Errno> {
+    pub(super) fn rows(&mut self, log: &Log) -> Result<(Tree, Follow), Errno> {
         let mut pages = mem::take(&mut self.pages);
         pages.set_root(self.base.map(|base| base.root));
         let mut tree = Tree::over(pages);

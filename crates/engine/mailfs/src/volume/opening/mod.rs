@@ -7,6 +7,7 @@ use vere_ports::mail_accounts::{
     AccountId, Answer, Fault, Listed, Request, RequestId, UidRange, Urgency,
 };
 use vere_ports::storage::Storage;
+use vere_replay::{Stranded, has_waiting, remembered};
 
 use super::accounts::mailbox_name;
 use super::boot::Create;
@@ -23,13 +24,13 @@ use crate::format::{Kind, Locator, MailId, Subject};
 use crate::pages::PageTree;
 
 mod base;
+mod bring;
 mod end;
-mod known;
+mod log;
 mod needed;
 mod read;
 mod stand_in;
 
-use self::known::{has_waiting, remembered};
 use self::stand_in::StandIn;
 pub use self::stand_in::is_outage;
 
@@ -60,6 +61,8 @@ pub struct Opening<S: Storage> {
     remembered: Option<Won>,
     /// The generation on which changes of the journal lie: the checkpoint must not be newer.
     limit: Option<u64>,
+    /// The journal's changes lie on a state that is gone, and are brought onto the newest one.
+    stranded: Option<Stranded>,
     /// Whether the log is read from its first commit on, because no checkpoint is old enough.
     is_wide: bool,
     random: [u8; 16],
@@ -131,7 +134,7 @@ enum Asked {
 impl<S: Storage> Opening<S> {
     /// Begins. The random begins the journal's new segment, and must never repeat.
     pub fn new(terms: Terms, of: Create, storage: S, random: [u8; 16]) -> Self {
-        Self::from_copy(terms, of, (storage, random), None)
+        Self::begin(terms, of, (storage, random), None, None)
     }
 
     /// As [`Self::new`], from the copy on an account, because the lead does not answer for this reason: the volume takes no changes.
@@ -142,23 +145,21 @@ impl<S: Storage> Opening<S> {
         storage: (S, [u8; 16]),
         (account, reason, first): (u16, String, u64),
     ) -> Self {
-        Self::from_copy(
-            terms,
-            of,
-            storage,
-            Some((StandIn::new(account, reason), first)),
-        )
+        let stand_in = (StandIn::new(account, reason), first);
+        Self::begin(terms, of, storage, Some(stand_in), None)
     }
 
-    fn from_copy(
+    fn begin(
         terms: Terms,
         of: Create,
         (storage, random): (S, [u8; 16]),
         stand_in: Option<(StandIn, u64)>,
+        stranded: Option<Stranded>,
     ) -> Self {
         let first = stand_in.as_ref().map_or(0, |(_, first)| *first);
         let mut records = Vec::new();
-        let is_distrusted = is_distrusted(&storage);
+        // A merge with the newest state wants every row.
+        let is_distrusted = is_distrusted(&storage) || stranded.is_some();
         let pages = pages_of(storage.clone(), of.keys.clone());
         let journal = Journal::open(storage, of.keys.local(), random, |position, parts| {
             records.push((position, parts));
@@ -167,7 +168,11 @@ impl<S: Storage> Opening<S> {
             Ok(journal) => (Some(journal), None),
             Err(error) => (None, Some(error.into())),
         };
-        let remembered = remembered(&records);
+        // The chain need not have the commits of a journal whose changes are brought onto a newer state.
+        let remembered = match stranded {
+            Some(_) => Some(None),
+            None => remembered(&records),
+        };
         let limit = match remembered {
             Some(Some(won)) if has_waiting(&records) => Some(won.generation),
             _ => None,
@@ -179,6 +184,7 @@ impl<S: Storage> Opening<S> {
             records,
             remembered: remembered.flatten(),
             limit,
+            stranded,
             is_wide: false,
             random,
             steps: VecDeque::new(),

@@ -24,6 +24,8 @@ pub(crate) const QUIET_MAX: usize = 2_000;
 pub(crate) struct Commits {
     /// Rows changed since the last commit was built.
     pub(crate) pending: BTreeSet<Vec<u8>>,
+    /// Rows whose base the journal has since the last commit was built.
+    pub(crate) based: HashSet<Vec<u8>>,
     /// Octets of these rows, or more.
     pub(crate) pending_octets: usize,
     /// The journal's position of the first of them.
@@ -253,6 +255,7 @@ impl Commits {
     /// Commits on the way are lost: their changes wait for a commit again, and so does everyone who waited for them.
     pub(crate) fn lose(&mut self, now: Timestamp) {
         let mut waiters = Vec::new();
+        self.based.clear();
         for mut flight in std::mem::take(&mut self.flights) {
             waiters.append(&mut flight.waiters);
             self.abandoned.push(flight.id);

@@ -26,6 +26,7 @@ mod salvages;
 mod several;
 mod stand_ins;
 mod states;
+mod stranded;
 mod strategies;
 mod upkeep;
 
@@ -44,7 +45,7 @@ use vere_units::Timestamp;
 
 use super::{
     AccountTerms, Create, GroupTerms, Machine, Moment, Notice, OpenError, OpenStep, Opening, Step,
-    Terms, Volume,
+    Stranded, Terms, Volume,
 };
 use crate::format::{Encoding, Keys, VolumeId, VolumeKey};
 
@@ -478,12 +479,28 @@ impl World {
     fn mount_with(&mut self, say: impl FnOnce(&mut Opening<MemoryDisk>)) -> Result<(), OpenError> {
         self.starts += 1;
         let random = [self.starts; 16];
-        let mut opening = Opening::new(
+        let opening = Opening::new(
             self.terms.clone(),
             self.of.clone(),
             self.disk.clone(),
             random,
         );
+        self.open_by(opening, say)
+    }
+
+    /// Mounts again, and brings changes onto the newest state whose base is gone.
+    pub(super) fn mount_stranded(&mut self, stranded: Stranded) -> Result<(), OpenError> {
+        self.starts += 1;
+        let (terms, of, disk) = (self.terms.clone(), self.of.clone(), self.disk.clone());
+        let opening = Opening::bring_in(terms, of, disk, [self.starts; 16], stranded);
+        self.open_by(opening, |_| {})
+    }
+
+    fn open_by(
+        &mut self,
+        mut opening: Opening<MemoryDisk>,
+        say: impl FnOnce(&mut Opening<MemoryDisk>),
+    ) -> Result<(), OpenError> {
         say(&mut opening);
         self.open_by(opening)
     }

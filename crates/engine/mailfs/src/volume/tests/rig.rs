@@ -98,12 +98,25 @@ impl Several {
     }
 
     pub(super) fn mount(&mut self, number: usize) -> Result<(), OpenError> {
+        self.mount_by(number, None)
+    }
+
+    /// Mounts, and brings changes onto the newest state whose base is gone.
+    pub(super) fn mount_by(
+        &mut self,
+        number: usize,
+        stranded: Option<Stranded>,
+    ) -> Result<(), OpenError> {
         self.starts += 1;
         let mut random = [0; 16];
         random[..8].copy_from_slice(&self.starts.to_le_bytes());
         let mount = &self.mounts[number];
         let of = create(&mount.machine);
-        let mut opening = Opening::new(self.terms.clone(), of, mount.disk.clone(), random);
+        let (terms, disk) = (self.terms.clone(), mount.disk.clone());
+        let mut opening = match stranded {
+            Some(stranded) => Opening::bring_in(terms, of, disk, random, stranded),
+            None => Opening::new(terms, of, disk, random),
+        };
         while !opening.is_over() {
             match opening.poll() {
                 Some(OpenStep::Ask(id, account, _, request)) => {

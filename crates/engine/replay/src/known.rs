@@ -1,22 +1,22 @@
 //! What the journal knows about the chain before the log is read.
 
-use crate::volume::record::{Part, Won};
+use vere_keep::record::{Part, Won};
+
+use crate::replay::{Records, newest_known};
 
 /// The newest commit of the chain that a journal knows. Absent if the journal knows commits on the way only, so that any commit
 /// of the log may be one of these.
-pub(super) fn remembered(records: &[(u64, Vec<Part>)]) -> Option<Option<Won>> {
+#[must_use]
+pub fn remembered(records: &Records) -> Option<Option<Won>> {
     let parts = || records.iter().flat_map(|(_, parts)| parts);
-    let won = parts().filter_map(|part| match part {
-        Part::Won(won) | Part::Follows(won) => Some(*won),
-        _ => None,
-    });
-    let newest = won.max_by_key(|won| won.generation);
+    let newest = newest_known(records);
     let has_begun = parts().any(|part| matches!(part, Part::Begun(_)));
     (newest.is_some() || !has_begun).then_some(newest)
 }
 
 /// Whether the journal may have changes that no commit has.
-pub(super) fn has_waiting(records: &[(u64, Vec<Part>)]) -> bool {
+#[must_use]
+pub fn has_waiting(records: &Records) -> bool {
     let parts = || {
         records
             .iter()

@@ -1,0 +1,82 @@
+//! Changes of the journal whose base is gone: the log has lost the commit below the changes, by a collection or because
+//! the account was set back. The changes are brought onto the newest state.
+//!
+//! The journal gets one record about the result, and the volume begins as with any other journal: a kill before has everything
+//! done once more, and a kill behind finds everything done.
+
+use vere_ports::storage::Storage;
+use vere_replay::{Replay, Stranded, bring_in};
+
+use super::Opening;
+use super::log::Log;
+use crate::merge::{Label, Merged};
+use crate::rows::{Key, RowValue, WriterRow};
+use crate::tree::Tree;
+use crate::volume::boot::Create;
+use crate::volume::journal::Journal;
+use crate::volume::register::is_machine;
+use crate::volume::state::Terms;
+use crate::volume::state::follow::Follow;
+use crate::volume::state::opening::OpenError;
+use crate::volume::step::Moment;
+
+/// A tree with the newest state, and the result of the merge.
+pub(super) struct Brought {
+    pub(super) tree: Tree,
+    pub(super) follow: Follow,
+    pub(super) merged: Merged,
+}
+
+impl<S: Storage> Opening<S> {
+    /// As [`Self::new`], for a journal whose changes lie on a state that the accounts have lost: the volume opens at its newest state,
+    /// merged with the changes.
+    pub fn bring_in(
+        terms: Terms,
+        of: Create,
+        storage: S,
+        random: [u8; 16],
+        stranded: Stranded,
+    ) -> Self {
+        Self::begin(terms, of, (storage, random), None, Some(stranded))
+    }
+
+    /// Merges the journal's changes with the newest state, and notes the result.
+    pub(super) fn merge_stranded(
+        &mut self,
+        log: &Log,
+        journal: &mut Journal<S>,
+        (stranded, now): (Stranded, Moment),
+    ) -> Result<Brought, OpenError> {
+        let newest = log
+            .chain
+            .last()
+            .ok_or(OpenError::NoVolume(self.terms.lead))?;
+        let newest = newest.won(self.uid_validity);
+        let replay = Replay::stranded(&self.records, &log.chain, &log.outside);
+        let (mut tree, follow) = self.rows(log)?;
+        let (writer, sequence, block) = replay.writer().ok_or(OpenError::Overtaken)?;
+        let registered = tree.get(&Key::Writer(writer).encode())?;
+        let registered = registered.and_then(|row| WriterRow::decode(&row).ok());
+        if registered.is_none_or(|row| !is_machine(&row, &self.of.machine)) {
+            // Another machine has the number now, or may get it: new inodes would have numbers of other files.
+            return Err(OpenError::Overtaken);
+        }
+        let label = Label::new(&self.of.machine.name, now.date());
+        let records = (&self.records, &replay);
+        let (parts, merged) = bring_in(
+            &mut tree,
+            records,
+            (stranded, newest),
+            (writer, sequence, block),
+            &label,
+        )?;
+        let position = journal.append(&parts)?;
+        journal.sync()?;
+        self.records.push((position, parts));
+        Ok(Brought {
+            tree,
+            follow,
+            merged,
+        })
+    }
+}
