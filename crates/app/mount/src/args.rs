@@ -338,7 +338,7 @@ pub struct CheckArgs {
     pub(crate) repair: bool,
     /// Where the accounts lack commits that this machine has seen, accept their older state.
     ///
-    /// The journal of this machine, with changes that no server had, is set aside in the state folder.
+    /// Changes of this machine that no server had are brought in: what the older state cannot take becomes conflict copies.
     #[arg(long)]
     pub(crate) accept_rollback: bool,
     /// Where this machine was away for longer than the volume keeps versions, go on without its unsent changes.
@@ -346,6 +346,13 @@ pub struct CheckArgs {
     /// The journal of this machine, with changes that no server had, is set aside in the state folder.
     #[arg(long)]
     pub(crate) set_journal_aside: bool,
+    /// Bring in the changes of a journal that was set aside: a folder, or its name in the state folder.
+    ///
+    /// The volume must not be mounted. What the newest state cannot take becomes conflict copies, or goes into a folder of recovered files.
+    ///
+    /// Example: vere fs check home --bring-in journal.set-aside-1
+    #[arg(long, value_name = "JOURNAL", conflicts_with = "set_journal_aside")]
+    pub(crate) bring_in: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
 }

@@ -6,6 +6,7 @@
 mod accounts;
 mod args;
 mod bars;
+mod bring_in;
 mod budgets;
 mod cache;
 mod change;

@@ -37,7 +37,10 @@ impl Level {
         match notice {
             Notice::Recovered(_) | Notice::DiskHasRoom => Self::Info,
             // The volume goes on.
-            Notice::Account { .. } | Notice::Forged { .. } | Notice::Left(_) => Self::Warn,
+            Notice::Account { .. }
+            | Notice::Forged { .. }
+            | Notice::Left(_)
+            | Notice::Brought(_) => Self::Warn,
             _ => Self::Error,
         }
     }

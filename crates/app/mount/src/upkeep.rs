@@ -10,6 +10,7 @@ use vere_mailfs::volume::CheckTerms;
 use vere_process::failure::Failure;
 
 use crate::args::{CheckArgs, GcArgs, SecretArgs, VolumeArgs};
+use crate::bring_in;
 use crate::collections;
 use crate::control::{Request, ask};
 use crate::figures::octets;
@@ -34,11 +35,15 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(String, ExitCode), Failure> {
     let run = move |events: &Events| runs::run(events, what);
     let how = How {
         leave: Leave {
-            accept_rollback: args.accept_rollback,
+            // A journal that is brought in may know commits that the accounts have lost.
+            accept_rollback: args.accept_rollback || args.bring_in.is_some(),
             journal_aside: args.set_journal_aside,
         },
         ..How::default()
     };
+    if let Some(given) = &args.bring_in {
+        bring_in::change_journals(&args.volume, &args.secret, given)?;
+    }
     let report = perform(&args.volume, &args.secret, &request, &how, run)?;
     let code = match report["clean"] {
         Value::Bool(true) => ExitCode::SUCCESS,
@@ -199,6 +204,7 @@ fn collected(report: &Value) -> String {
 mod tests {
     use super::{check, checked, collected};
     use crate::args::{CheckArgs, SecretArgs, VolumeArgs};
+    use crate::bring_in;
     use vere_mailfs::format::slot::{Cost, NewSlot, Slot, SlotKeys, SlotSecret};
     use vere_mailfs::format::{PackNumber, VolumeId, VolumeKey};
 
@@ -227,6 +233,7 @@ mod tests {
         crate::folders::write_private(&place, &slot.encode()).unwrap();
         let args = CheckArgs {
             set_journal_aside: false,
+            bring_in: None,
             volume: VolumeArgs {
                 name: file.display().to_string(),
                 json: true,

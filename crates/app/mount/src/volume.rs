@@ -12,7 +12,7 @@ use vere_mailfs::format::{Encoding, Keys, VolumeId};
 use vere_mailfs::volume::{
     AccountTerms, CacheTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport,
     Fingerprint, GroupTerms, Leaving, Machine, Membership, Moment, OpenError, OpenStep, Opening,
-    Placed, Salvaged, Step as Asked, Strategy, Terms, Upkept, Volume, is_outage,
+    Placed, Salvaged, Step as Asked, Stranded, Strategy, Terms, Upkept, Volume, is_outage,
 };
 use vere_ports::files::{Call, CallId, Caller, Errno};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
@@ -317,11 +317,13 @@ pub(crate) fn open(
     answers: &Receiver<Event<Live>>,
     news: &mut dyn FnMut(News),
 ) -> Result<Live, Refusal> {
-    let begin = |copy: Option<Copy>, news: &mut dyn FnMut(News)| {
-        let storage = (storage(journal)?, random()?);
-        let mut opening = match copy {
-            None => Opening::new(terms.clone(), of.clone(), storage.0, storage.1),
-            Some(copy) => Opening::standing_in(terms.clone(), of.clone(), storage, copy),
+    let begin = |way: Way, news: &mut dyn FnMut(News)| {
+        let (terms, of) = (terms.clone(), of.clone());
+        let (storage, random) = (storage(journal)?, random()?);
+        let mut opening = match way {
+            Way::Lead => Opening::new(terms, of, storage, random),
+            Way::Copy(copy) => Opening::standing_in(terms, of, (storage, random), copy),
+            Way::Stranded(stranded) => Opening::bring_in(terms, of, storage, random, stranded),
         };
         if let Some(commit) = how.expect {
             opening.expect(commit);
@@ -332,27 +334,34 @@ pub(crate) fn open(
         let opening = read(opening, ask, answers, news)?;
         Ok::<_, Failure>(opening.finish(moment(clock.now())))
     };
-    let mut opened = begin(None, news)?;
+    let mut opened = begin(Way::Lead, news)?;
     if let Err(OpenError::Account(lead, fault)) = &opened
         && *lead == terms.lead
         && is_outage(fault)
     {
         let reason = fault.to_string();
-        opened = begin_from_copies((opened, &reason), &terms, &mut |copy| begin(copy, news))?;
+        let mut begin = |copy| begin(Way::Copy(copy), news);
+        opened = begin_from_copies((opened, &reason), &terms, &mut begin)?;
         if let Ok(volume) = &opened
             && let Some(notice) = volume.read_only()
         {
             news(News::Line(notice.to_string()));
         }
     }
-    if let Some(line) = rollback::line_of(how.leave, opened.as_ref().err()) {
-        // Every answer of the first opening has come.
+    // Every answer of the first opening has come.
+    let stranded = rollback::stranded(how.leave, opened.as_ref().err());
+    if let Some(stranded) = stranded {
+        opened = begin(Way::Stranded(stranded), news)?;
+    }
+    if let Some(line) = rollback::line_of(how.leave, stranded, opened.as_ref().err()) {
         let aside = rollback::set_aside(journal)?;
-        opened = begin(None, news)?;
+        opened = begin(Way::Lead, news)?;
         news(News::Line(format!(
             "{line}; changes that no server had are in {}",
             aside.display()
         )));
+    } else if let (Some(stranded), Ok(_)) = (stranded, &opened) {
+        news(News::Line(rollback::brought(stranded).to_owned()));
     }
     if let (Some(lost), Err(OpenError::NoVolume(_))) = (&how.lost, &opened) {
         rollback::set_aside(journal)?;
@@ -361,6 +370,16 @@ pub(crate) fn open(
         opened = of.create_behind(first, terms, storage(journal)?, random()?, of_root);
     }
     opened.map(Live::new).map_err(Refusal::of)
+}
+
+/// How an opening goes about.
+enum Way {
+    /// From the log of the lead.
+    Lead,
+    /// From a copy, while the lead does not answer.
+    Copy(Copy),
+    /// From the log, with a journal whose base is gone.
+    Stranded(Stranded),
 }
 
 /// An account with a copy, why the lead is not asked, and the first number of requests.
@@ -373,10 +392,10 @@ type Tried = Result<Volume<Directory>, OpenError>;
 fn begin_from_copies(
     (mut opened, reason): (Tried, &str),
     terms: &Terms,
-    begin: &mut dyn FnMut(Option<Copy>) -> Result<Tried, Failure>,
+    begin: &mut dyn FnMut(Copy) -> Result<Tried, Failure>,
 ) -> Result<Tried, Failure> {
     for (place, account) in (1..).zip(terms.further_accounts()) {
-        let tried = begin(Some((account, reason.to_owned(), FIRST_OF_COPY * place)))?;
+        let tried = begin((account, reason.to_owned(), FIRST_OF_COPY * place))?;
         match tried {
             Ok(volume) => return Ok(Ok(volume)),
             Err(error @ (OpenError::CopyBehind { .. } | OpenError::Unexpected { .. })) => {
