@@ -1,0 +1,119 @@
+//! Machines that come back when the accounts lack the state on which their unsent changes lie.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use crate::harness::{assert_has, fails_with, output_of, run};
+use crate::mounts::Volume;
+
+/// The folder of the volume's state.
+fn state(volume: &Volume) -> PathBuf {
+    let all = fs::read_dir(volume.path("state").join("vere/fs")).expect("a folder");
+    let mut folders = all.flatten().map(|entry| entry.path());
+    let state = folders.find(|path| path.join("journal").exists());
+    state.expect("the state of the volume")
+}
+
+fn log(volume: &Volume) -> Vec<PathBuf> {
+    let all = fs::read_dir(volume.dovecot.maildir("bob")).expect("a Maildir");
+    let mut paths = all.flatten().map(|entry| entry.path());
+    let is_log = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(".VereFS.") && name.ends_with(".log")
+    };
+    let log = paths.find(is_log).expect("a log").join("cur");
+    let mails = fs::read_dir(log).expect("a folder").flatten();
+    mails.map(|entry| entry.path()).collect()
+}
+
+fn write(volume: &Volume, name: &str, content: &str) {
+    fs::write(volume.point().join(name), content).expect("a file");
+}
+
+fn read(volume: &Volume, name: &str) -> String {
+    fs::read_to_string(volume.point().join(name)).expect("a file")
+}
+
+/// A machine dies with unsent changes; the volume goes on elsewhere, and the log loses its old commits. Returns the journal of
+/// the dead machine.
+fn gone_on(volume: &Volume) -> PathBuf {
+    volume.mount();
+    write(volume, "alone", "one");
+    write(volume, "both.txt", "base");
+    volume.umount();
+    let process = volume.mount_in_foreground();
+    let file = fs::OpenOptions::new()
+        .append(true)
+        .open(volume.point().join("alone"));
+    file.expect("a file").write_all(b", two").expect("a write");
+    write(volume, "both.txt", "of the machine that was away");
+    write(volume, "new", "unsent");
+    volume.kill(process);
+    let old = log(volume);
+    let journal = volume.path("away");
+    fs::rename(state(volume).join("journal"), &journal).expect("a folder");
+    for number in 0..2 {
+        volume.mount();
+        write(volume, "both.txt", &format!("of others {number}"));
+        volume.umount();
+    }
+    for mail in old {
+        fs::remove_file(mail).expect("a mail");
+    }
+    journal
+}
+
+fn expect_all(volume: &Volume) {
+    volume.mount();
+    assert_eq!(read(volume, "alone"), "one, two");
+    assert_eq!(read(volume, "new"), "unsent");
+    assert_eq!(read(volume, "both.txt"), "of others 1");
+    let names = fs::read_dir(volume.point()).expect("a folder").flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let copies: Vec<String> = names.filter(|name| name.contains("(conflict ")).collect();
+    assert_eq!(copies.len(), 1, "{copies:?}");
+    assert!(copies[0].starts_with("both (conflict "), "{copies:?}");
+    assert_eq!(read(volume, &copies[0]), "of the machine that was away");
+    volume.umount();
+}
+
+#[test]
+fn a_machine_that_was_away_too_long_mounts_with_its_changes() {
+    let Some(volume) = Volume::new() else { return };
+    let away = gone_on(&volume);
+    let journal = state(&volume).join("journal");
+    fs::remove_dir_all(&journal).expect("a folder");
+    fs::rename(away, journal).expect("a folder");
+    let said = output_of(&mut volume.mounting(), "");
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_has(&said, &["brought onto the newest state"]);
+    let status = run(&mut volume.fs(&["status", "home"]));
+    assert_has(&status, &["both (conflict "]);
+    volume.umount();
+    expect_all(&volume);
+    let mut check = volume.fs(&["check", "home", "--data"]);
+    assert_has(&run(volume.with_phrase(&mut check)), &["clean: "]);
+}
+
+#[test]
+fn a_journal_that_was_set_aside_is_brought_in_by_command() {
+    let Some(volume) = Volume::new() else { return };
+    let away = gone_on(&volume);
+    let aside = "journal.set-aside-1";
+    fs::rename(away, state(&volume).join(aside)).expect("a folder");
+    let checking = || {
+        let mut check = volume.fs(&["check", "home", "--bring-in", aside]);
+        volume.with_phrase(&mut check);
+        check
+    };
+    volume.mount();
+    let said = fails_with(&mut checking(), 1);
+    assert_has(&said, &["expected a volume that is not mounted"]);
+    volume.umount();
+    assert_has(&run(&mut checking()), &["clean: "]);
+    expect_all(&volume);
+    // The journal is in its place: there is none to bring in any more.
+    let said = fails_with(&mut checking(), 1);
+    assert_has(&said, &["expected the folder of a journal that was set aside"]);
+}
