@@ -115,5 +115,8 @@ fn a_journal_that_was_set_aside_is_brought_in_by_command() {
     expect_all(&volume);
     // The journal is in its place: there is none to bring in any more.
     let said = fails_with(&mut checking(), 1);
-    assert_has(&said, &["expected the folder of a journal that was set aside"]);
+    assert_has(
+        &said,
+        &["expected the folder of a journal that was set aside"],
+    );
 }

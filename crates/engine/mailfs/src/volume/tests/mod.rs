@@ -479,13 +479,14 @@ impl World {
     fn mount_with(&mut self, say: impl FnOnce(&mut Opening<MemoryDisk>)) -> Result<(), OpenError> {
         self.starts += 1;
         let random = [self.starts; 16];
-        let opening = Opening::new(
+        let mut opening = Opening::new(
             self.terms.clone(),
             self.of.clone(),
             self.disk.clone(),
             random,
         );
-        self.open_by(opening, say)
+        say(&mut opening);
+        self.open_by(opening)
     }
 
     /// Mounts again, and brings changes onto the newest state whose base is gone.
@@ -493,15 +494,6 @@ impl World {
         self.starts += 1;
         let (terms, of, disk) = (self.terms.clone(), self.of.clone(), self.disk.clone());
         let opening = Opening::bring_in(terms, of, disk, [self.starts; 16], stranded);
-        self.open_by(opening, |_| {})
-    }
-
-    fn open_by(
-        &mut self,
-        mut opening: Opening<MemoryDisk>,
-        say: impl FnOnce(&mut Opening<MemoryDisk>),
-    ) -> Result<(), OpenError> {
-        say(&mut opening);
         self.open_by(opening)
     }
 
