@@ -40,7 +40,8 @@ impl Level {
             Notice::Account { .. }
             | Notice::Forged { .. }
             | Notice::Left(_)
-            | Notice::Brought(_) => Self::Warn,
+            | Notice::Brought(_)
+            | Notice::Renewed(_) => Self::Warn,
             _ => Self::Error,
         }
     }

@@ -139,7 +139,7 @@ fn by_slot(
         let _gone = asks.send(request);
     };
     let terms = (volume::terms(described), create);
-    let live = volume::open(terms, how, journal, clock, &ask, &happened, news)?;
+    let mut live = volume::open(terms, how, journal, clock, &ask, &happened, news)?;
     let listed = live
         .volume()
         .slots()
@@ -151,6 +151,7 @@ fn by_slot(
             file.display()
         ))));
     }
+    live.use_slot(slot.number, slot.head.mail);
     Ok(Running {
         live,
         clock,

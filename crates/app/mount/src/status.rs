@@ -90,6 +90,7 @@ pub(crate) fn json(status: &Status, groups: &[GroupStatus], point: Option<&Path>
         "checked_ms": status.upkeep.map(|row| row.checked_ms).filter(|time| *time != 0),
         "keep_versions_s": status.retention.map(|(versions, _)| versions),
         "keep_deleted_s": status.retention.map(|(_, deleted)| deleted),
+        "slot": status.slot,
         "read_only": status.read_only,
         "accounts": accounts,
         "groups": groups,
@@ -160,6 +161,9 @@ pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
     }
     line("files", files(status));
     line("garbage", garbage(status));
+    if let Some(line_of_slot) = status["slot"].as_str() {
+        line("key slot", line_of_slot.to_owned());
+    }
     if let Some(reason) = status["read_only"].as_str() {
         line("read-only", reason.to_owned());
     }
@@ -392,6 +396,7 @@ pub(crate) mod tests {
             conflicts_latest: Vec::new(),
             commits_open: 0,
             mirrors: Vec::new(),
+            slot: None,
             read_only: None,
         }
     }

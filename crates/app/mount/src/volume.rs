@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use vere_disk::log::Directory;
-use vere_mailfs::format::{Encoding, Keys, VolumeId};
+use vere_mailfs::format::{Encoding, Keys, MailId, VolumeId};
 use vere_mailfs::volume::{
     AccountTerms, CacheTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport,
     Fingerprint, GroupTerms, Leaving, Machine, Membership, Moment, OpenError, OpenStep, Opening,
@@ -91,6 +91,11 @@ impl Live {
     /// The result of a change that has ended.
     pub(crate) fn take_changed(&mut self) -> Option<Result<FactsReport, String>> {
         self.volume.take_changed()
+    }
+
+    /// Tells the engine which slot has opened the volume.
+    pub(crate) fn use_slot(&mut self, number: u8, mail: MailId) {
+        self.volume.use_slot(number, mail);
     }
 
     /// Has the engine use these accounts and groups.

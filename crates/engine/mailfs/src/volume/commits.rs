@@ -16,13 +16,19 @@ use crate::content::{Source, UnsentId};
 use crate::format::PackNumber;
 use hashbrown::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
-use vere_ports::files::{CallId, Inode, Reply};
+use vere_ports::files::{CallId, Errno, Inode, Reply};
 use vere_ports::mail_accounts::Urgency;
 use vere_ports::storage::Storage;
 
 impl<S: Storage> Volume<S> {
     /// Somebody waits until the content of files, and every change of names, is on the servers.
     pub(super) fn want(&mut self, inodes: BTreeSet<Inode>, waiters: Vec<(CallId, Reply)>) {
+        if self.is_stopped() {
+            for (call, _) in waiters {
+                self.reply(call, Err(Errno::Io));
+            }
+            return;
+        }
         let mut inodes = inodes;
         inodes.extend(self.commits.barriers.keys().copied());
         inodes.retain(|inode| self.commits.changed.contains_key(inode));
@@ -46,8 +52,7 @@ impl<S: Storage> Volume<S> {
 
     /// Builds a commit for all wants whose packs are stored.
     pub(super) fn build_ready(&mut self) {
-        let is_kept = matches!(self.read_only, Some(Notice::Buried(_)));
-        if self.journal.is_full() || is_kept || self.stand_in.is_some() {
+        if self.journal.is_full() || self.is_stopped() {
             return;
         }
         self.want_barriers();

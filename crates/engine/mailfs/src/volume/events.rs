@@ -250,7 +250,9 @@ impl<S: Storage> Volume<S> {
             return;
         }
         let log = mailbox_name(LOG_MAILBOX);
+        // Behind a commit that cannot be read no commit of the mount is in the chain, wherever the log has it.
         while !self.is_far_behind()
+            && !matches!(self.read_only, Some(Notice::NewKeys))
             && let Some(next) = self.chain.poll()
         {
             match next {

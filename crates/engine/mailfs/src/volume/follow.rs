@@ -201,6 +201,7 @@ impl<S: Storage> Volume<S> {
         } else {
             self.follow_rows(won, &coming.rows)?;
             self.heed_leaving(&coming.rows);
+            self.heed_slots(&coming.rows);
         }
         self.follow.named(&coming.merged);
         let merged = &coming.merged;

@@ -26,6 +26,7 @@ mod local_room;
 mod mirrored;
 mod mirrors;
 mod opening;
+mod own_slot;
 mod packs;
 mod pages;
 mod parked;

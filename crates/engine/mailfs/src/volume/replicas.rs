@@ -71,7 +71,7 @@ impl<S: Storage> Volume<S> {
 
     /// Begins to make missing copies, while nothing more urgent is under way.
     pub(super) fn make_copies(&mut self) {
-        if self.stand_in.is_some() {
+        if self.is_stopped() {
             return;
         }
         let ready: Vec<(u16, u64)> = {

@@ -77,6 +77,8 @@ pub struct Status {
     pub commits_open: usize,
     /// Copies of commits and pages on further accounts.
     pub mirrors: Vec<MirrorStatus>,
+    /// What a person must know about the key slot of the mount before the next mount.
+    pub slot: Option<String>,
     /// Why the volume takes no changes, if so.
     pub read_only: Option<String>,
 }
@@ -152,6 +154,7 @@ impl<S: Storage> Volume<S> {
             conflicts_latest: self.follow.latest.iter().cloned().collect(),
             commits_open: self.open_commits(),
             mirrors: self.mirror_status(),
+            slot: self.slot_line(),
             read_only: match &self.read_only {
                 None if self.journal.is_full() => Some(Notice::DiskFull.to_string()),
                 reason => reason.as_ref().map(ToString::to_string),

@@ -175,6 +175,16 @@ pub enum Notice {
         "pack {0} was removed before a commit named it: mount again, so that its content is sent once more"
     )]
     Buried(u64),
+    /// Another machine has removed the key slot that opened this mount: the mount sends nothing more, and the journal stays.
+    #[error(
+        "key slot {0}, which opened this mount, was removed by another machine: nothing is sent any more, and the journal keeps unsent changes; unmount, and mount with the passphrase or key file of another slot"
+    )]
+    Revoked(u8),
+    /// Another machine has given the key slot of this mount another secret. The mount goes on.
+    #[error(
+        "key slot {0}, which opened this mount, has another passphrase or key file since: the next mount needs the new one"
+    )]
+    Renewed(u8),
     /// Another mount has changed the keys, and this one cannot read a commit since.
     #[error("the keys of the volume were changed: mount again with the new slot")]
     NewKeys,

@@ -16,7 +16,7 @@ use vere_ports::storage::Storage;
 impl<S: Storage> Volume<S> {
     /// Sends chunks.
     pub(super) fn upload(&mut self, cuts: Vec<Cut>, urgency: Urgency) {
-        if self.journal.is_full() {
+        if self.journal.is_full() || self.is_stopped() {
             return;
         }
         let mut pack: Vec<Cut> = Vec::new();

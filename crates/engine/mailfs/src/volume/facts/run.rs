@@ -399,6 +399,7 @@ impl<S: Storage> Volume<S> {
         if !self.has_won(run).map_err(unreadable)? {
             return self.begin_retreat(run, overtaken());
         }
+        self.note_own_slots(&run.change.slots);
         if let Some((epoch, keys)) = run.change.keys.take() {
             run.rotates = true;
             self.seals.keys = keys;

@@ -9,6 +9,7 @@ use vere_units::Timestamp;
 use crate::format::MailId;
 use crate::format::commit::{Checkpoint, RecordKind, RowChange};
 use crate::volume::found::Found;
+use crate::volume::own_slot::OwnSlot;
 use crate::volume::record::Won;
 use bytes::Bytes;
 
@@ -53,6 +54,8 @@ pub(crate) struct Follow {
     /// The newest epoch when another mount changed the key slots: a later one may begin, whose key this mount lacks. Absent
     /// without such a change, and from the first commit of a later epoch on.
     pub(crate) slots_since: Option<u16>,
+    /// The slot that opened the mount, once told.
+    pub(crate) slot: Option<OwnSlot>,
     /// When open commits are looked at again.
     pub(crate) adopt_at: Option<Timestamp>,
 }

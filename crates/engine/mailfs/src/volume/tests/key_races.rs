@@ -9,18 +9,18 @@ use crate::format::{Builder, Head, Kind, MailId, PackNumber, Subject, mail};
 use crate::rows::{AccountRow, Key, RowValue};
 use crate::volume::{FactsChange, FactsReport};
 
-const THIRD: &[u8] = &[3; 32];
+pub(super) const THIRD: &[u8] = &[3; 32];
 
 fn other_keys() -> Vec<(u16, VolumeKey)> {
     vec![(1, VolumeKey([7; 32])), (2, VolumeKey([9; 32]))]
 }
 
-fn keys_of(keys: &[(u16, VolumeKey)]) -> Arc<Keys> {
+pub(super) fn keys_of(keys: &[(u16, VolumeKey)]) -> Arc<Keys> {
     Arc::new(Keys::of_epochs(keys).unwrap())
 }
 
 /// New slots, with the keys of a further epoch if there is one.
-fn change(slots: Vec<Slot>, keys: &[(u16, VolumeKey)]) -> FactsChange {
+pub(super) fn change(slots: Vec<Slot>, keys: &[(u16, VolumeKey)]) -> FactsChange {
     let (epoch, _) = keys.last().unwrap();
     FactsChange {
         rows: slots.iter().map(|slot| put(slot.number, slot)).collect(),
@@ -33,7 +33,7 @@ fn change(slots: Vec<Slot>, keys: &[(u16, VolumeKey)]) -> FactsChange {
 
 impl Several {
     /// Two mounts of a volume with two slots.
-    fn with_slots() -> Self {
+    pub(super) fn with_slots() -> Self {
         let mut several = Self::new(2);
         for mount in 0..2 {
             several.volume(mount).seals.keys = keys_of(&first_keys());
@@ -45,12 +45,12 @@ impl Several {
         several
     }
 
-    fn begin_change(&mut self, mount: usize, change: FactsChange) {
+    pub(super) fn begin_change(&mut self, mount: usize, change: FactsChange) {
         let now = self.moment();
         assert_eq!(self.volume(mount).change_facts(now, change), Ok(true));
     }
 
-    fn changed(&mut self, mount: usize) -> Result<FactsReport, String> {
+    pub(super) fn changed(&mut self, mount: usize) -> Result<FactsReport, String> {
         for _ in 0..200 {
             self.settle();
             if let Some(result) = self.volume(mount).take_changed() {

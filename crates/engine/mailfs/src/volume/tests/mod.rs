@@ -17,6 +17,7 @@ mod local_disk;
 mod losses;
 mod mirrors;
 mod outages;
+mod own_slot;
 mod pages;
 mod races;
 mod random;

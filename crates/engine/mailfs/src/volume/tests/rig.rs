@@ -29,6 +29,12 @@ pub(super) struct Several {
     pub(super) now: u64,
     pub(super) terms: Terms,
     pub(super) luck: Box<dyn FnMut() -> Luck>,
+    /// A mail that the next listing of an opening lacks, though the listing should have it.
+    pub(super) late: Option<u32>,
+    /// Listings of openings.
+    pub(super) listings: usize,
+    /// Requests of mounts that fail.
+    pub(super) fault: Option<Box<dyn Fn(&Request) -> bool>>,
     starts: u64,
 }
 
@@ -36,7 +42,7 @@ fn reads_page(request: &Request) -> bool {
     matches!(request, Request::Read { mailbox, .. } if mailbox == "pages")
 }
 
-fn create(machine: &str) -> Create {
+pub(super) fn create(machine: &str) -> Create {
     Create {
         machine: Machine {
             id: [9; 16],
@@ -54,6 +60,9 @@ impl Several {
             now: 1_795_916_520_000,
             terms: terms(2),
             luck: Box::new(|| Luck::Good),
+            late: None,
+            listings: 0,
+            fault: None,
             starts: 1,
         };
         for number in 0..mounts {
@@ -98,20 +107,21 @@ impl Several {
     }
 
     pub(super) fn mount(&mut self, number: usize) -> Result<(), OpenError> {
-        self.mount_by(number, None)
+        let of = create(&self.mounts[number].machine);
+        self.mount_by(number, of, None)
     }
 
     /// Mounts, and brings changes onto the newest state whose base is gone.
     pub(super) fn mount_by(
         &mut self,
         number: usize,
+        of: Create,
         stranded: Option<Stranded>,
     ) -> Result<(), OpenError> {
         self.starts += 1;
         let mut random = [0; 16];
         random[..8].copy_from_slice(&self.starts.to_le_bytes());
         let mount = &self.mounts[number];
-        let of = create(&mount.machine);
         let (terms, disk) = (self.terms.clone(), mount.disk.clone());
         let mut opening = match stranded {
             Some(stranded) => Opening::bring_in(terms, of, disk, random, stranded),
@@ -121,7 +131,20 @@ impl Several {
             match opening.poll() {
                 Some(OpenStep::Ask(id, account, _, request)) => {
                     let account = self.accounts.get_mut(&account.0).unwrap();
-                    opening.answered(id, account.carry_out(&request));
+                    let mut answer = account.carry_out(&request);
+                    let is_log =
+                        matches!(&request, Request::List { mailbox, .. } if mailbox == "log");
+                    if let Ok(Answer::Listed { mails, .. }) = &mut answer
+                        && is_log
+                    {
+                        self.listings += 1;
+                        let late = self.late.take_if(|late| {
+                            let mut mails = mails.iter();
+                            mails.any(|mail| mail.uid == *late)
+                        });
+                        mails.retain(|mail| Some(mail.uid) != late);
+                    }
+                    opening.answered(id, answer);
                 }
                 Some(OpenStep::Log(notice)) => self.mounts[number].notices.push(notice),
                 None => panic!("the opening stands still"),
@@ -207,7 +230,7 @@ impl Several {
         self.mounts[number].volume.as_mut().unwrap()
     }
 
-    fn log_end(&mut self) -> u32 {
+    pub(super) fn log_end(&mut self) -> u32 {
         let log = self.accounts.get_mut(&1).and_then(|of| of.mailbox("log"));
         log.map_or(0, |log| log.uid_next)
     }
@@ -227,7 +250,9 @@ impl Several {
         let mut waiting = mount.waiting.iter();
         let place = waiting.position(|(_, _, request)| may_go(request));
         if let Some((id, account, request)) = place.and_then(|at| mount.waiting.remove(at)) {
+            let fails = self.fault.as_ref().is_some_and(|fails| fails(&request));
             let answer = match (self.luck)() {
+                _ if fails => Err(Fault::Refused("no".to_owned())),
                 Luck::Lost => Err(Fault::Unreachable("cut".to_owned())),
                 luck => {
                     let account = self.accounts.get_mut(&account.0).unwrap();

@@ -1,0 +1,84 @@
+//! The key slot that opened a mount. Another machine may remove the slot, or give the slot another secret, while the mount runs.
+//!
+//! A slot that is removed ends the right of the machine to the volume: the mount turns read-only, sends nothing more, and keeps the
+//! journal for a mount with a slot that counts. Programs can read on, so that a person can save open work elsewhere. A slot with
+//! another secret still counts: the mount goes on, and the log and the status tell that the next mount needs the new secret.
+
+use vere_ports::storage::Storage;
+
+use super::state::Volume;
+use super::step::{Notice, Step};
+use crate::format::MailId;
+use crate::format::commit::RowChange;
+use crate::format::slot::Slot;
+use crate::rows::{Key, RowValue, SlotRow};
+
+/// The slot that opened the mount.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnSlot {
+    number: u8,
+    /// The newest mail of the slot.
+    mail: MailId,
+    /// Whether another machine has given the slot another secret.
+    is_renewed: bool,
+}
+
+impl<S: Storage> Volume<S> {
+    /// Tells the volume which slot has opened the mount.
+    pub fn use_slot(&mut self, number: u8, mail: MailId) {
+        self.follow.slot = Some(OwnSlot {
+            number,
+            mail,
+            is_renewed: false,
+        });
+    }
+
+    /// A line for people, if the next mount needs another secret.
+    pub(super) fn slot_line(&self) -> Option<String> {
+        let own = self.follow.slot.filter(|own| own.is_renewed)?;
+        Some(Notice::Renewed(own.number).to_string())
+    }
+
+    /// Whether the mount may send nothing, because what it sends would harm, or would count for nobody.
+    pub(super) const fn is_stopped(&self) -> bool {
+        let is_final = matches!(
+            self.read_only,
+            Some(Notice::Buried(_) | Notice::Revoked(_) | Notice::NewKeys)
+        );
+        is_final || self.stand_in.is_some()
+    }
+
+    /// Another mount has changed rows; perhaps that of the slot.
+    pub(super) fn heed_slots(&mut self, rows: &[RowChange]) {
+        let Some(mut own) = self.follow.slot else {
+            return;
+        };
+        let key = Key::Slot(own.number).encode();
+        for row in rows.iter().filter(|row| row.key == key) {
+            let Some(value) = &row.value else {
+                // The number may be given to another slot by a later commit.
+                self.fail(Notice::Revoked(own.number));
+                return;
+            };
+            // A row that cannot be read is a matter of the next mount, which trusts no slot then.
+            if let Ok(row) = SlotRow::decode(value)
+                && row.mail != own.mail
+            {
+                own.mail = row.mail;
+                own.is_renewed = true;
+                self.steps.push_back(Step::Log(Notice::Renewed(own.number)));
+            }
+        }
+        self.follow.slot = Some(own);
+    }
+
+    /// A command of this machine has changed slots.
+    pub(super) fn note_own_slots(&mut self, slots: &[Slot]) {
+        if let Some(own) = &mut self.follow.slot
+            && let Some(slot) = slots.iter().find(|slot| slot.number == own.number)
+        {
+            own.mail = slot.head.mail;
+            own.is_renewed = false;
+        }
+    }
+}
