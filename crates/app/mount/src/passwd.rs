@@ -365,7 +365,7 @@ pub(crate) fn behind(done: &Value) -> String {
         // Writing into a text does not fail.
         let _written = writeln!(
             text,
-            "account {}: {}; the account may keep replaced mails in its mailbox head",
+            "account {}: {}; the account may keep replaced mails in its mailbox head; `vere fs gc` removes old key slots there as soon as the account answers",
             behind["account"],
             behind["reason"].as_str().unwrap_or_default()
         );

@@ -331,6 +331,8 @@ pub struct InspectJob {
 pub struct Inspected {
     /// Its frames.
     pub places: Vec<Place>,
+    /// The commits that a commit names as merged.
+    pub merged: Vec<MailId>,
 }
 
 impl InspectJob {
@@ -344,6 +346,7 @@ impl InspectJob {
                 expected: "this volume",
             });
         }
+        let mut merged = Vec::new();
         if opened.head.kind == Kind::Commit {
             let record = Record::decode(opened.last())?;
             let parent = self.subject.parent.unwrap_or(MailId::NONE);
@@ -360,10 +363,12 @@ impl InspectJob {
                     found: self.subject.generation.unwrap_or(0),
                 });
             }
+            merged = record.merged;
         }
         let places = opened.frames.iter().map(|(place, _)| *place);
         Ok(Inspected {
             places: places.collect(),
+            merged,
         })
     }
 }

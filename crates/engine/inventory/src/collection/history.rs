@@ -100,6 +100,20 @@ impl History {
         log: &[(u32, Subject)],
         has_row: &dyn Fn(&Subject) -> bool,
     ) -> Vec<(u32, MailId)> {
+        let old = self.chain(log).into_iter().skip(1);
+        let old = old.filter(|(_, subject)| !has_row(subject));
+        let mails = old.flat_map(|(uids, subject)| {
+            let uids = uids.into_iter().rev();
+            uids.map(|uid| (uid, subject.mail))
+        });
+        let mut found: Vec<(u32, MailId)> = mails.collect();
+        found.reverse();
+        found
+    }
+
+    /// The commits of the chain that are older than every checkpoint that stays, newest first, each with its UIDs; the first one
+    /// is that of a checkpoint itself.
+    pub(super) fn chain<'a>(&self, log: &'a [(u32, Subject)]) -> Vec<(Vec<u32>, &'a Subject)> {
         let (Some((limit, _)), Some((last, _))) = (&self.oldest, log.last()) else {
             return Vec::new();
         };
@@ -118,19 +132,14 @@ impl History {
         }
         let mut found = Vec::new();
         let (mut at, mut generation) = (begin.commit, *generation);
-        let mut is_first = true;
         // Each commit leaves the map, so that a circle ends.
         while let Some((uids, subject)) = commits.remove(&at)
             && subject.generation == Some(generation)
         {
-            if !is_first && !has_row(subject) {
-                found.extend(uids.iter().rev().map(|uid| (*uid, at)));
-            }
-            is_first = false;
+            found.push((uids, subject));
             generation = generation.saturating_sub(1);
             at = subject.parent.unwrap_or(MailId::NONE);
         }
-        found.reverse();
         found
     }
 

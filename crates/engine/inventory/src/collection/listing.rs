@@ -44,6 +44,8 @@ pub struct Listing {
     pub pages: Vec<(u32, Subject)>,
     /// Commits and pages of further metadata accounts.
     pub copies: Vec<(MailCopy, Subject)>,
+    /// Key slots of all accounts.
+    pub slots: Vec<(Subject, MailCopy)>,
     /// Whether there is more than the bounds allow.
     pub has_more: bool,
 }

@@ -1,10 +1,12 @@
 //! What a collection knows and decides: the time of the volume ([`clock`]), mails without rows ([`listing`]), what files need of
-//! packs ([`scan`]), what the past needs ([`history`], [`walk`]), tombstones ([`collect`]), and the ways of rows and mails ([`rows`]).
+//! packs ([`scan`]), files in many pieces ([`fragments`]), what the past needs ([`history`], [`walk`], [`losers`]), key slots that count no more ([`slots`]), tombstones ([`collect`]), and the ways of rows and mails ([`rows`]).
 
 pub mod clock;
 pub mod collect;
 pub mod history;
 pub mod listing;
+pub mod losers;
 pub mod rows;
 pub mod scan;
+pub mod slots;
 pub mod walk;

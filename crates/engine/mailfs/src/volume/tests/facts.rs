@@ -48,7 +48,7 @@ pub(super) fn both_keys() -> Vec<(u16, VolumeKey)> {
 
 impl World {
     /// A volume that the old secret opens, with a file.
-    fn with_slot(accounts: u16) -> Self {
+    pub(super) fn with_slot(accounts: u16) -> Self {
         let mut world = Self::new(accounts);
         let first = slot(1, OLD, &first_keys());
         let change = FactsChange {
@@ -64,7 +64,7 @@ impl World {
     }
 
     /// Carries a change out.
-    fn change(&mut self, change: FactsChange) -> Result<FactsReport, String> {
+    pub(super) fn change(&mut self, change: FactsChange) -> Result<FactsReport, String> {
         self.begin_change(change);
         for _ in 0..200 {
             self.settle();
@@ -101,7 +101,7 @@ impl World {
     }
 
     /// The slots of an account that a secret opens.
-    fn opened_by(&mut self, account: u16, secret: &[u8]) -> Vec<Slot> {
+    pub(super) fn opened_by(&mut self, account: u16, secret: &[u8]) -> Vec<Slot> {
         let slots = self.head_mails(account, Kind::Slot);
         let slots = slots.iter().map(|body| Slot::decode(body).unwrap());
         slots

@@ -112,6 +112,15 @@ impl Several {
     }
 
     /// Mounts, and brings changes onto the newest state whose base is gone.
+    pub(super) fn mount_stranded(
+        &mut self,
+        number: usize,
+        stranded: Stranded,
+    ) -> Result<(), OpenError> {
+        let of = create(&self.mounts[number].machine);
+        self.mount_by(number, of, Some(stranded))
+    }
+
     pub(super) fn mount_by(
         &mut self,
         number: usize,

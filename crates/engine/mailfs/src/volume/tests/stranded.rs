@@ -36,7 +36,7 @@ fn after(
     winner(&mut several, WINNER);
     several.sync(WINNER).unwrap();
     several.quiet();
-    several.mount_by(LOSER, Some(stranded)).unwrap();
+    several.mount_stranded(LOSER, stranded).unwrap();
     break_by(None);
     several
 }

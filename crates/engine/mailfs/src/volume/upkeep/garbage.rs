@@ -16,6 +16,7 @@ use super::inspect::{Inspection, Suspect, Verdict};
 use super::moving::Moving;
 use super::rows::Writing;
 use super::scan::{Scan, Scanned, Weighed, is_thin};
+use super::slots::is_of_slot;
 use super::state::{Garbage, Stage, Then, Upkeep, What};
 use super::survey::Survey;
 use super::walk::Walk;
@@ -141,7 +142,9 @@ impl<S: Storage> Volume<S> {
             report.failed.clone_from(&listing.unread);
             report.has_more |= listing.has_more;
         }
-        upkeep.stage = Stage::Inspect(Inspection::new(collect::suspects(listing)));
+        let mut suspects = collect::suspects(&upkeep.garbage.listing);
+        suspects.extend(self.find_losers(&mut upkeep.garbage));
+        upkeep.stage = Stage::Inspect(Inspection::new(suspects));
         Ok(true)
     }
 
@@ -154,6 +157,7 @@ impl<S: Storage> Volume<S> {
         report.forged = verdicts.iter().filter(is_bad).count();
         let garbage = &mut upkeep.garbage;
         garbage.good = collect::good(verdicts);
+        garbage.losers.judge(verdicts);
         // Without an old checkpoint no page is old.
         let oldest = garbage.history.oldest;
         let roots = garbage.history.roots.iter().copied();
@@ -247,7 +251,7 @@ impl<S: Storage> Volume<S> {
                     garbage.thin.insert(number);
                     garbage.thin_octets = octets;
                 }
-            } else if !is_commit || is_old {
+            } else if !is_commit || (is_old && !garbage.losers.is_held(pack.row.mail)) {
                 garbage
                     .plan
                     .condemn(pack, tombstone.as_ref(), present, report);
@@ -269,12 +273,17 @@ impl<S: Storage> Volume<S> {
         let buried = self.tombstones_apart()?;
         let open = self.packs_of_open();
         self.plan_strays(garbage, present, report)?;
+        let listed = self.plan_slots(garbage, present, report)?;
         for (number, row) in buried {
             if garbage.plan.is_full() {
                 report.has_more = true;
                 break;
             }
-            if !garbage.plan.has(number) && !open.contains(&number) {
+            if is_of_slot(&row) && listed.contains(&row.mail) {
+                // The change that the slot belongs to has come to its end.
+                let key = Key::Tombstone(number).encode();
+                garbage.plan.changes.push((key, None));
+            } else if !garbage.plan.has(number) && !open.contains(&number) {
                 garbage.plan.add_apart(number, row, present, report);
             }
         }
@@ -364,12 +373,11 @@ impl<S: Storage> Volume<S> {
     /// Commits and pages without any use.
     fn plan_history(&self, garbage: &mut Garbage) -> Result<(), Errno> {
         let lead = self.terms.lead;
-        let has_row = |subject: &Subject| {
-            let row = self.pack_row(subject.pack.0);
-            // A row that cannot be read now keeps its commit.
-            row.map_or(true, |row| row.is_some_and(|row| row.mail == subject.mail))
-        };
-        let commits = garbage.history.old_commits(&garbage.listing.log, &has_row);
+        let has_row = |subject: &Subject| self.has_row_of(subject);
+        let mut commits = garbage.history.old_commits(&garbage.listing.log, &has_row);
+        commits.retain(|(_, mail)| !garbage.losers.is_held(*mail));
+        let knows = |mail| self.follow.is_merged(mail);
+        commits.extend(garbage.losers.merged(&knows));
         let place = |mailbox, uid| MailCopy {
             account: lead,
             mailbox,

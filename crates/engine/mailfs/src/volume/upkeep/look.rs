@@ -4,11 +4,12 @@ use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
 
 use super::super::accounts::{
-    FIRST_DATA_MAILBOX, LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX, PAGES_MAILBOX,
+    FIRST_DATA_MAILBOX, HEAD_MAILBOX, LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX, PAGES_MAILBOX,
 };
 use super::super::state::{Asked, Volume};
 use super::history::LOG_MAX;
 use super::listing::{Duplicate, Listing, PAGES_MAX, STRAYS_MAX};
+use super::slots::SLOTS_MAX;
 use crate::format::{Kind, MailCopy, PackNumber, Subject};
 use crate::rows::{Key, PackRow, RowValue, TombstoneRow};
 
@@ -52,6 +53,9 @@ impl<S: Storage> Volume<S> {
                     Listing::note(&mut listing.stray_pages, (subject, copy), STRAYS_MAX, more);
                 }
                 Listing::note(&mut listing.pages, (copy.uid, subject), PAGES_MAX, more);
+            }
+            HEAD_MAILBOX if subject.kind == Kind::Slot => {
+                Listing::note(&mut listing.slots, (subject, copy), SLOTS_MAX, more);
             }
             FIRST_DATA_MAILBOX.. if subject.kind == Kind::Data => {
                 self.look_at_pack(listing, subject, copy)?;

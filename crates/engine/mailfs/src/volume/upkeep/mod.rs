@@ -10,13 +10,14 @@ mod garbage;
 mod look;
 mod moves;
 mod moving;
+mod old;
 mod open;
 mod run;
 pub(crate) mod state;
 mod walking;
 mod write;
 
-use vere_inventory::collection::{clock, collect, history, listing, scan, walk};
+use vere_inventory::collection::{clock, collect, history, listing, losers, scan, slots, walk};
 use vere_inventory::{chain, compare, finding, fit as tree, inspect, survey};
 
 pub(crate) use vere_inventory::collection::rows;

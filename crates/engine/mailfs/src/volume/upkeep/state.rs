@@ -9,6 +9,7 @@ use super::finding::{CheckReport, CheckTerms};
 use super::history::History;
 use super::inspect::{Inspection, Suspect, Verdict};
 use super::listing::{Doomed, Listing};
+use super::losers::Losers;
 use super::moving::Moving;
 use super::rows::{Removing, Writing};
 use super::scan::{Scan, Weighed};
@@ -111,6 +112,8 @@ pub(super) struct Garbage {
     /// Packs weighed and not yet decided about.
     pub(super) weighed: VecDeque<Weighed>,
     pub(super) plan: Plan,
+    /// Commits that lost a race.
+    pub(super) losers: Losers,
     /// Mails that go without a tombstone.
     pub(super) doomed: Vec<Doomed>,
     /// Packs whose content moves.

@@ -2,9 +2,11 @@
 
 mod checks;
 mod collections;
+mod losers;
 mod mounts;
 mod moves;
 mod past;
+mod slots;
 
 use super::super::{CheckReport, CheckTerms, CollectReport, CollectTerms, Finding, Upkept};
 use super::*;

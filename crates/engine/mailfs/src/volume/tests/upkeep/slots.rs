@@ -1,0 +1,101 @@
+//! Key slots that count no more leave accounts that missed a change of keys.
+
+use super::super::facts::{NEW, OLD, first_keys, put, slot};
+use super::*;
+use crate::format::{PackNumber, Subject, mail};
+use crate::volume::FactsChange;
+
+fn change() -> FactsChange {
+    let new = slot(1, NEW, &first_keys());
+    FactsChange {
+        rows: vec![put(1, &new)],
+        slots: vec![new],
+        name: "home".to_owned(),
+        ..FactsChange::default()
+    }
+}
+
+fn found(world: &mut World) -> [(usize, usize); 2] {
+    [1, 2].map(|account| {
+        let of = |world: &mut World, secret| world.opened_by(account, secret).len();
+        (of(world, OLD), of(world, NEW))
+    })
+}
+
+#[test]
+fn an_old_secret_opens_nothing_once_every_account_was_reached() {
+    let mut world = World::with_slot(2);
+    world.fortune = Box::new(|account, request| match request {
+        Request::Remove { .. } if account.0 == 2 => Luck::Lost,
+        _ => Luck::Good,
+    });
+    let report = world.change(change()).unwrap();
+    assert!(report.behind.contains_key(&2));
+    assert_eq!(found(&mut world), [(0, 1), (1, 1)]);
+    world.fortune = Box::new(|_, _| Luck::Good);
+    let first = world.collect().unwrap();
+    assert_eq!((first.orphans, first.removed), (1, 0));
+    let soon = world.collect().unwrap();
+    assert_eq!((soon.orphans, soon.removed), (0, 0));
+    world.days(2);
+    assert_eq!(world.collect().unwrap().removed, 1);
+    assert_eq!(found(&mut world), [(0, 1), (0, 1)]);
+    assert_eq!(world.check(true, false).findings, []);
+    world.days(2);
+    assert_eq!(world.collect().unwrap().removed, 0);
+}
+
+#[test]
+fn a_slot_whose_change_is_under_way_stays() {
+    let mut world = World::with_slot(2);
+    let new = slot(1, NEW, &first_keys());
+    for number in [1, 2] {
+        let subject = Subject::of(&new.head, None, None);
+        let date = Timestamp::from_millis(world.now);
+        let mail = mail::wrap(&subject, date, Encoding::EightBit, &new.encode());
+        let request = Request::Append {
+            mailbox: "head".to_owned(),
+            mail: mail.into(),
+            alone: true,
+        };
+        let account = world.accounts.get_mut(&number).unwrap();
+        account.carry_out(&request).unwrap();
+    }
+    assert_eq!(new.head.pack, PackNumber(1));
+    assert_eq!(world.collect().unwrap().orphans, 2);
+    world.change(change()).unwrap();
+    for _ in 0..2 {
+        world.days(2);
+        world.collect().unwrap();
+        assert_eq!(found(&mut world), [(0, 1), (0, 1)]);
+    }
+    assert_eq!(world.check(true, false).findings, []);
+}
+
+#[test]
+fn an_account_without_the_slot_that_counts_gets_it_before_it_loses_the_old_one() {
+    let mut world = World::with_slot(2);
+    world.fortune = Box::new(|account, request| match request {
+        Request::Remove { .. } if account.0 == 2 => Luck::Lost,
+        _ => Luck::Good,
+    });
+    world.change(change()).unwrap();
+    world.fortune = Box::new(|_, _| Luck::Good);
+    // The provider loses the new slot.
+    let new = slot(1, NEW, &first_keys()).head.mail.to_string();
+    let head = world.shelf(2, "head");
+    let is_new = |mail: &Bytes| {
+        let needle = format!("i{new}");
+        mail.windows(needle.len()).any(|at| at == needle.as_bytes())
+    };
+    head.mails.retain(|_, mail| !is_new(mail));
+    assert_eq!(found(&mut world), [(0, 1), (1, 0)]);
+    assert_eq!(world.collect().unwrap().orphans, 0);
+    world.pass(Duration::from_secs(60));
+    assert_eq!(found(&mut world), [(0, 1), (1, 1)]);
+    world.days(1);
+    assert_eq!(world.collect().unwrap().orphans, 1);
+    world.days(2);
+    world.collect().unwrap();
+    assert_eq!(found(&mut world), [(0, 1), (0, 1)]);
+}

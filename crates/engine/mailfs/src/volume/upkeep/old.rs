@@ -1,0 +1,88 @@
+//! What a collection does about commits that lost a race, and about key slots that count no more.
+
+use std::collections::BTreeSet;
+
+use vere_ports::files::Errno;
+use vere_ports::storage::Storage;
+
+use super::super::facts::FactsChange;
+use super::super::state::Volume;
+use super::collect::{CollectReport, Present};
+use super::inspect::Suspect;
+use super::losers::Losers;
+use super::slots::{Slots, number_of};
+use super::state::Garbage;
+use crate::format::{MailId, Subject};
+
+impl<S: Storage> Volume<S> {
+    /// Whether a row has the mail of a subject. A row that cannot be read now keeps its mail.
+    pub(super) fn has_row_of(&self, subject: &Subject) -> bool {
+        let row = self.pack_row(subject.pack.0);
+        row.map_or(true, |row| row.is_some_and(|row| row.mail == subject.mail))
+    }
+
+    /// Looks for commits that lost a race long ago. Returns the mails to be read.
+    pub(super) fn find_losers(&self, garbage: &mut Garbage) -> Vec<Suspect> {
+        let has_row = |subject: &Subject| self.has_row_of(subject);
+        let losers = Losers::of(&garbage.history, &garbage.listing.log, &has_row);
+        let lead = self.terms.lead;
+        let numbers = garbage
+            .listing
+            .uid_validity(lead, super::super::accounts::LOG_MAILBOX);
+        let suspects = numbers.map(|numbers| losers.suspects(lead, numbers).collect());
+        garbage.losers = losers;
+        suspects.unwrap_or_default()
+    }
+
+    /// Gives slots that count no more their tombstones, and has accounts brought up to date that lack slots. Returns the slots
+    /// that count.
+    pub(super) fn plan_slots(
+        &mut self,
+        garbage: &mut Garbage,
+        present: Present,
+        report: &mut CollectReport,
+    ) -> Result<BTreeSet<MailId>, Errno> {
+        let rows = self.slots()?;
+        let listed: BTreeSet<MailId> = rows.into_values().map(|row| row.mail).collect();
+        let listing = &garbage.listing;
+        let numbers = self.terms.accounts.iter().map(|terms| terms.account);
+        let read = numbers.filter(|account| !listing.unread.contains_key(account));
+        let slots = Slots::of(&listing.slots, &listed, read);
+        for (mail, (subject, copies)) in &slots.superseded {
+            let subject = Subject {
+                pack: number_of(*mail),
+                ..*subject
+            };
+            let earlier = self.tombstone_row(subject.pack.0)?;
+            let is_buried = |copy| {
+                earlier
+                    .as_ref()
+                    .is_some_and(|row| row.copies.contains(copy))
+            };
+            for copy in copies.iter().filter(|copy| !is_buried(copy)) {
+                if !garbage.plan.is_full() {
+                    let of = (&subject, *copy);
+                    garbage
+                        .plan
+                        .add_orphan(of, earlier.as_ref(), present, report);
+                }
+            }
+        }
+        self.complete_slots(&slots.behind)?;
+        Ok(listed)
+    }
+
+    /// Accounts that missed a change of keys get the slots that count and the facts; the next run finds their old slots.
+    fn complete_slots(&mut self, behind: &BTreeSet<u16>) -> Result<(), Errno> {
+        if behind.is_empty() || self.facts.is_some() || self.read_only.is_some() {
+            return Ok(());
+        }
+        let accounts = self.terms.accounts.iter();
+        let accounts = accounts.filter(|terms| behind.contains(&terms.account));
+        let change = FactsChange {
+            accounts: accounts.cloned().collect(),
+            ..FactsChange::default()
+        };
+        self.change_facts(self.now, change).map(|_begun| ())
+    }
+}
