@@ -26,6 +26,7 @@ use crate::pages::PageTree;
 mod base;
 mod bring;
 mod end;
+mod late;
 mod log;
 mod needed;
 mod read;
@@ -111,6 +112,8 @@ enum Stage {
     Newest,
     /// The commits from the checkpoint on are read.
     Tail,
+    /// The same after a second listing.
+    Late,
     /// The pages that the volume begins with are read.
     Pages,
     Over,
@@ -407,7 +410,7 @@ impl<S: Storage> Opening<S> {
         }
         match self.stage {
             Stage::Newest => self.find_newest(),
-            Stage::Tail => self.read_tail(),
+            Stage::Tail | Stage::Late => self.read_tail(),
             Stage::Pages => self.check_pages(),
             Stage::End | Stage::Over => {}
         }
@@ -460,6 +463,9 @@ impl<S: Storage> Opening<S> {
         if self.base.is_none() && self.limit.is_some() && !self.is_wide {
             self.is_wide = true;
             self.read_tail();
+            return;
+        }
+        if self.looks_again() {
             return;
         }
         match self.base {

@@ -12,6 +12,7 @@ mod facts;
 mod fingerprints;
 mod follows;
 mod key_races;
+mod late_mails;
 mod leaving;
 mod local_disk;
 mod losses;
