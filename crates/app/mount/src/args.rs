@@ -34,7 +34,7 @@ pub enum FsCommand {
     /// mounts, to be merged); metadata_copies (of changes and names on further accounts), each with account, generation (up to which the
     /// account has every change, or null), commits_behind, pages_behind, is_level; inodes and logical_octets (of files, as of the last
     /// checkpoint); stored_octets (of packs on all accounts); pack_octets, garbage_octets, collected_ms and checked_ms (of the last
-    /// `vere fs gc` and `vere fs check`, or null); keep_versions_s; keep_deleted_s; read_only (the reason, or null); accounts, each
+    /// `vere fs gc` and `vere fs check`, or null); keep_versions_s; keep_deleted_s; slot (what to know about the key slot before the next mount, or null); read_only (the reason, or null); accounts, each
     /// with account, requests under way, failing (the reason, or null), failing_for_s, next_attempt_s, used_octets and limit_octets
     /// (null where the account tells no quota), encoding, up and down (octets a second, null where not measured), scarce (why work waits for the budget of the day, or null), scarce_for_s,
     /// upload and download (null without a budget: used_octets and limit_octets of 24 hours, room_in_s); groups, each with group, strategy, accounts, packs, octets, missing (by account).
@@ -55,12 +55,13 @@ pub enum FsCommand {
     ///
     /// A mail goes only when a run has found the mail needless, and a later run finds so again: content of files after the
     /// volume's `keep-versions` (7 days), all else after a day. Commits and pages go when the oldest checkpoint that is kept
-    /// covers them. Packs of which files need less than half are written anew first. A mount collects once a day by itself, when
-    /// there is nothing else to do. The exit code is 1 where an account could not be read or changed.
+    /// covers them; key slots that count no more go from accounts that missed a change of keys. Packs of which files need less
+    /// than half are written anew first, and so are files in over 1,024 small pieces, such as databases. A mount collects once a
+    /// day by itself, when there is nothing else to do. The exit code is 1 where an account could not be read or changed.
     ///
     /// With --json: removed, octets, history (commits and pages among the removed mails), packs_found, orphans_found,
-    /// duplicates_found, packs_needed_again, packs_moved, octets_moved, waiting, forged, has_more, failed; and on standard error a
-    /// line for each second of the run, with stage, done, all, per_second and seconds_left.
+    /// duplicates_found, packs_needed_again, packs_moved, octets_moved, files_rewritten, octets_rewritten, waiting, forged,
+    /// has_more, failed; and on standard error a line for each second of the run, with stage, done, all, per_second and seconds_left.
     ///
     /// Example: vere fs gc home
     Gc(GcArgs),

@@ -126,6 +126,8 @@ fn collected(report: &CollectReport) -> Value {
         "history": report.history,
         "packs_moved": report.packs_moved,
         "octets_moved": report.octets_moved,
+        "files_rewritten": report.files_rewritten,
+        "octets_rewritten": report.octets_rewritten,
         "has_more": report.has_more,
         "forged": report.forged,
         "failed": failed,

@@ -197,6 +197,14 @@ fn collected(report: &Value) -> String {
             "{moved} moved out of {packs} packs that were less than half needed"
         );
     }
+    if number("files_rewritten") > 0 {
+        let files = match number("files_rewritten") {
+            1 => "1 file".to_owned(),
+            files => format!("{files} files"),
+        };
+        let octets = octets(number("octets_rewritten"));
+        let _written = writeln!(text, "{files} of many small pieces written anew ({octets})");
+    }
     text
 }
 
@@ -261,14 +269,15 @@ mod tests {
             "loss   /a: gone\nand 2 further findings\nnot clean: 5 mails, 3 packs, 4 inodes, 0 mails verified, 0 repairs\n"
         );
         let report = serde_json::json!({
-            "removed": 2, "octets": 10, "history": 1, "packs_moved": 2, "octets_moved": 2048, "packs_found": 1, "orphans_found": 2, "waiting": 3, "forged": 0,
+            "removed": 2, "octets": 10, "history": 1, "packs_moved": 2, "octets_moved": 2048, "files_rewritten": 1, "octets_rewritten": 4096, "packs_found": 1, "orphans_found": 2, "waiting": 3, "forged": 0,
             "failed": [{ "account": 2, "reason": "away" }],
         });
         assert_eq!(
             collected(&report),
             "account 2: away\n2 mails removed (10 octets), 1 of them commits and pages of the past; \
              3 found needless now, 3 wait for their time, 0 are not ours\n\
-             2.0 KiB moved out of 2 packs that were less than half needed\n"
+             2.0 KiB moved out of 2 packs that were less than half needed\n\
+             1 file of many small pieces written anew (4.0 KiB)\n"
         );
     }
 }

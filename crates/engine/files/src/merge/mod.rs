@@ -190,6 +190,14 @@ fn run(
     label: &Label,
 ) -> Result<Merged, Errno> {
     let content = relocation::Content::of(ours, theirs, dirty);
+    for (key, value) in &content.restored {
+        match value {
+            Some(value) => tree.put(key, value.to_vec())?,
+            None => {
+                tree.remove(key)?;
+            }
+        }
+    }
     let mut merge = Merge {
         tree,
         ours: &content.ours,

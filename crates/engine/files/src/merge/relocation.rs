@@ -1,10 +1,12 @@
 //! Compaction moves chunks and changes no content: rows of extents get other places, and sizes, lengths and the version of the
-//! content stay. Such a change is no change of a file to the merge. The winner's places count on both sides; places of the
-//! loser's are dropped where the winner has touched the file, and a later collection moves the chunks again.
+//! content stay. A file that is written anew lies in other pieces as well. Such a change is no change of a file to the merge. The
+//! winner's places count on both sides; places of the loser's are dropped where the winner has touched the file, and a later
+//! collection moves the chunks again.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
+use bytes::Bytes;
 use vere_ports::files::Inode;
 
 use crate::rows::{
@@ -21,6 +23,8 @@ pub(super) struct Content<'a> {
     pub(super) theirs: Cow<'a, Sides>,
     /// Where the winner has moved chunks.
     pub(super) places: Places,
+    /// Rows of files that the winner has only written anew and the loser has changed: the loser's rows lie on these.
+    pub(super) restored: Vec<(Vec<u8>, Option<Bytes>)>,
 }
 
 impl<'a> Content<'a> {
@@ -30,12 +34,17 @@ impl<'a> Content<'a> {
             ours: Cow::Borrowed(ours),
             theirs: Cow::Borrowed(theirs),
             places: Places::new(),
+            restored: Vec::new(),
         };
+        for inode in laid_out_anew(theirs) {
+            content.settle_layout(inode);
+        }
         for (inode, places) in moved(theirs) {
             content.places.extend(places);
             content.take_theirs(inode);
         }
-        for (inode, _) in moved(ours) {
+        let moved_by_us = moved(ours).into_iter().map(|(inode, _)| inode);
+        for inode in moved_by_us.chain(laid_out_anew(ours)) {
             let is_touched = has_rows(theirs, inode);
             let is_written = dirty.contains(&inode) && has_rows(&content.theirs, inode);
             if is_touched && !is_written {
@@ -44,6 +53,22 @@ impl<'a> Content<'a> {
         }
         content.move_ours();
         content
+    }
+
+    /// The winner has written a file anew, with the content as it was. Rows of the loser's with another content count; else the
+    /// winner's do.
+    fn settle_layout(&mut self, inode: Inode) {
+        let ours_is_content =
+            !extents_of(&self.ours, inode).is_empty() && !is_layout(&self.ours, inode);
+        if !ours_is_content {
+            self.drop_ours(inode);
+        }
+        for key in extents_of(&self.theirs, inode) {
+            let side = self.theirs.to_mut().remove(&key);
+            if let Some(side) = side.filter(|_| ours_is_content) {
+                self.restored.push((key, side.base));
+            }
+        }
     }
 
     /// The winner's new places of a file are what both sides begin with.
@@ -104,6 +129,12 @@ fn replace(runs: &mut [Run], places: &Places) -> bool {
 
 /// Files of which a side has moved chunks and changed no content.
 fn moved(sides: &Sides) -> Vec<(Inode, Places)> {
+    let of = |inode: Inode| Some((inode, places_of(sides, inode)?));
+    written(sides).into_iter().filter_map(of).collect()
+}
+
+/// Files whose rows of extents a side has changed.
+fn written(sides: &Sides) -> Vec<Inode> {
     let mut files: Vec<Inode> = Vec::new();
     for key in sides.keys() {
         if let Ok(Key::Extents { inode, .. }) = Key::decode(key)
@@ -112,8 +143,7 @@ fn moved(sides: &Sides) -> Vec<(Inode, Places)> {
             files.push(inode);
         }
     }
-    let of = |inode: Inode| Some((inode, places_of(sides, inode)?));
-    files.into_iter().filter_map(of).collect()
+    files
 }
 
 /// The new places of a file's chunks; none if the content has changed.
@@ -156,6 +186,25 @@ fn places_of_row(offset: u64, side: &Side) -> Option<Places> {
         }
     }
     Some(places)
+}
+
+/// Files that a side has written anew in other pieces: the rows of extents are others, and the version of the content stays.
+fn laid_out_anew(sides: &Sides) -> Vec<Inode> {
+    let mut files = written(sides);
+    files.retain(|inode| is_layout(sides, *inode) && places_of(sides, *inode).is_none());
+    files
+}
+
+/// Whether a side has changed rows of extents and no content: every change of content changes the version.
+fn is_layout(sides: &Sides, inode: Inode) -> bool {
+    let Some(side) = sides.get(&inode_key(inode)[..]) else {
+        return true;
+    };
+    let [base, now] = [&side.base, &side.now].map(|row| InodeRow::decode(row.as_deref()?).ok());
+    match (base, now) {
+        (Some(base), Some(now)) => (base.size, base.generation) == (now.size, now.generation),
+        _ => false,
+    }
 }
 
 fn extents_of(sides: &Sides, inode: Inode) -> Vec<Vec<u8>> {

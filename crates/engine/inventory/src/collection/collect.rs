@@ -75,6 +75,10 @@ pub struct CollectReport {
     pub packs_moved: usize,
     /// Octets of this content.
     pub octets_moved: u64,
+    /// Files in many pieces that were written anew.
+    pub files_rewritten: usize,
+    /// Octets of these files.
+    pub octets_rewritten: u64,
     /// Whether another run has more to do at once.
     pub has_more: bool,
     /// Mails that claim to be of the volume and are not: left alone.

@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod collect;
+pub mod fragments;
 pub mod history;
 pub mod listing;
 pub mod losers;

@@ -221,15 +221,20 @@ impl<S: Storage> Volume<S> {
 
     /// Changes or removes a row of the volume, to go with the next commit.
     pub(super) fn change_row(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
-        let row = Change {
-            key: key.clone(),
-            value,
-        };
-        let kept = self.journal.append(&[Part::Row(row.clone())]);
-        if let Err(error) = self.files.change(row) {
-            self.fail(Notice::Rows(error));
+        self.change_rows(vec![Change { key, value }]);
+    }
+
+    /// Changes or removes rows, all with the next commit: the journal has all of them or none.
+    pub(super) fn change_rows(&mut self, rows: Vec<Change>) {
+        let parts: Vec<Part> = rows.iter().cloned().map(Part::Row).collect();
+        let kept = self.journal.append(&parts);
+        for row in rows {
+            let key = row.key.clone();
+            if let Err(error) = self.files.change(row) {
+                self.fail(Notice::Rows(error));
+            }
+            self.commits.quietly(key);
         }
-        self.commits.quietly(key);
         if self.commits.pending() >= QUIET_MAX {
             self.commits.since.get_or_insert(self.now.steady);
         }

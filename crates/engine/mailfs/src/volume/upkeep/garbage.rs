@@ -414,11 +414,11 @@ impl<S: Storage> Volume<S> {
     pub(super) fn begin_moves(&mut self, upkeep: &mut Upkeep) {
         let packs = std::mem::take(&mut upkeep.garbage.thin);
         let room = MOVE_ROOM.saturating_add(upkeep.garbage.thin_octets);
-        upkeep.stage = if packs.is_empty() || self.accounts.room().free < room {
-            Stage::Over
+        if packs.is_empty() || self.accounts.room().free < room {
+            self.begin_anew(upkeep);
         } else {
-            Stage::Move(Box::new(Moving::new(packs, self.now.steady)))
-        };
+            upkeep.stage = Stage::Move(Box::new(Moving::new(packs, self.now.steady)));
+        }
     }
 
     /// Content has its new places: the rows are written, and the old packs are needless from then on.
@@ -431,7 +431,7 @@ impl<S: Storage> Volume<S> {
             // The tombstones of the old packs.
             report.has_more = true;
         }
-        upkeep.stage = Stage::Write(writing, Then::End);
+        upkeep.stage = Stage::Write(writing, Then::Anew);
     }
 }
 

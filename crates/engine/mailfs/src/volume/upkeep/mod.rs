@@ -5,6 +5,7 @@
 //! copies are made by the volume's [`replicas`](super::replicas), and mails are removed last. All requests have the lowest
 //! urgency.
 
+mod anew;
 mod check;
 mod garbage;
 mod look;
@@ -12,12 +13,15 @@ mod moves;
 mod moving;
 mod old;
 mod open;
+mod rewriting;
 mod run;
 pub(crate) mod state;
 mod walking;
 mod write;
 
-use vere_inventory::collection::{clock, collect, history, listing, losers, scan, slots, walk};
+use vere_inventory::collection::{
+    clock, collect, fragments, history, listing, losers, scan, slots, walk,
+};
 use vere_inventory::{chain, compare, finding, fit as tree, inspect, survey};
 
 pub(crate) use vere_inventory::collection::rows;

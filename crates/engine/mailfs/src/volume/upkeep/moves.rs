@@ -95,7 +95,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    fn frame_request(&self, extent: &Extent) -> Option<(u16, Request)> {
+    pub(super) fn frame_request(&self, extent: &Extent) -> Option<(u16, Request)> {
         let located = self.located(extent.pack.0)?;
         let accounts = &self.accounts;
         let tried = located.copies.iter();
@@ -125,6 +125,18 @@ impl<S: Storage> Volume<S> {
         let Some((extent, ..)) = moving.reading.get(&number) else {
             return;
         };
+        if !self.open_frame(&extent.clone(), (number, account), answer) {
+            moving.reading.remove(&number);
+        }
+    }
+
+    /// Has a frame opened. Returns whether the account has given one.
+    pub(super) fn open_frame(
+        &mut self,
+        extent: &Extent,
+        (number, account): (usize, u16),
+        answer: Result<Answer, Fault>,
+    ) -> bool {
         let encoding = self.accounts.encoding(account);
         let located = self.located(extent.pack.0);
         let parts = match answer {
@@ -132,8 +144,7 @@ impl<S: Storage> Volume<S> {
             _ => None,
         };
         let (Some(parts), Some(encoding), Some(located)) = (parts, encoding, located) else {
-            moving.reading.remove(&number);
-            return;
+            return false;
         };
         let job = OpenJob {
             keys: self.seals.keys.clone(),
@@ -146,6 +157,7 @@ impl<S: Storage> Volume<S> {
             parts,
         };
         self.work(Job(Task::Open(job)), Working::Upkeep(number));
+        true
     }
 
     /// A frame is opened, or damaged: its replica is a matter of `check`.

@@ -88,6 +88,10 @@ impl<S: Storage> Volume<S> {
                 let (done, all) = moving.progress();
                 ("moving", done, all)
             }
+            Stage::Anew(anew) => {
+                let left = anew.fragments.found.len();
+                ("rewriting", anew.files, anew.files.saturating_add(left))
+            }
             Stage::Survey(survey) => {
                 let (done, left) = survey.progress();
                 ("listing", done, done.saturating_add(left))
@@ -138,6 +142,9 @@ impl<S: Storage> Volume<S> {
             (Stage::Move(moving), Ticket::Frame(number, account)) => {
                 self.frame_answered(moving, (number, account), answer);
             }
+            (Stage::Anew(anew), Ticket::Frame(number, account)) => {
+                self.anew_answered(anew, (number, account), answer);
+            }
             _ => {}
         }
         self.upkeep = Some(upkeep);
@@ -176,8 +183,10 @@ impl<S: Storage> Volume<S> {
     /// A frame of a run is opened.
     pub(crate) fn frame_opened(&mut self, number: usize, opened: Result<Bytes, FormatError>) {
         if let Some(mut upkeep) = self.upkeep.take() {
-            if let Stage::Move(moving) = &mut upkeep.stage {
-                self.moved_frame_opened(moving, number, opened);
+            match &mut upkeep.stage {
+                Stage::Move(moving) => self.moved_frame_opened(moving, number, opened),
+                Stage::Anew(anew) => Self::anew_opened(anew, number, opened),
+                _ => {}
             }
             self.upkeep = Some(upkeep);
         }
@@ -189,6 +198,7 @@ impl<S: Storage> Volume<S> {
         match &upkeep.stage {
             _ if upkeep.is_hungry => Some(self.now.steady),
             Stage::Move(moving) => Some(moving.until()),
+            Stage::Anew(anew) => Some(anew.until),
             _ => None,
         }
     }
@@ -271,7 +281,9 @@ impl<S: Storage> Volume<S> {
                 }
                 self.end_removal(upkeep);
             }
-            Stage::Walk(_) | Stage::Scan(_) | Stage::Move(_) => return self.advance_pass(upkeep),
+            Stage::Walk(_) | Stage::Scan(_) | Stage::Move(_) | Stage::Anew(_) => {
+                return self.advance_pass(upkeep);
+            }
             Stage::Over => return Ok(false),
         }
         Ok(true)
@@ -317,6 +329,12 @@ impl<S: Storage> Volume<S> {
                 }
             }
             Stage::Scan(_) => return self.scan_on(upkeep),
+            Stage::Anew(anew) => {
+                if !self.write_anew(anew, &mut upkeep.is_hungry)? {
+                    return Ok(false);
+                }
+                Self::end_anew(upkeep);
+            }
             Stage::Move(moving) => match self.move_on(moving)? {
                 Moved::Waits => return Ok(false),
                 Moved::More => {
@@ -400,6 +418,7 @@ impl<S: Storage> Volume<S> {
             Then::Copy => upkeep.stage = Stage::Copy,
             Then::Remove => upkeep.stage = Stage::Remove(self.begin_removal(upkeep)?),
             Then::Move => self.begin_moves(upkeep),
+            Then::Anew => self.begin_anew(upkeep),
             Then::End => upkeep.stage = Stage::Over,
         }
         Ok(())

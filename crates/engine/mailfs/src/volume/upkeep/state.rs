@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use super::super::state::pages::Bring;
+use super::anew::Anew;
 use super::collect::{CollectReport, CollectTerms, Plan, Present};
 use super::compare::Comparison;
 use super::finding::{CheckReport, CheckTerms};
@@ -85,6 +86,7 @@ pub(super) enum Stage {
     Copy,
     Remove(Removing),
     Move(Box<Moving>),
+    Anew(Box<Anew>),
     Over,
 }
 
@@ -94,6 +96,7 @@ pub(super) enum Then {
     Copy,
     Remove,
     Move,
+    Anew,
     End,
 }
 

@@ -96,19 +96,19 @@ impl<S: Storage> Volume<S> {
 
     /// A pack is stored; perhaps with moved content.
     pub(in super::super) fn note_moved(&mut self, number: PackNumber, places: &[Place]) {
-        if let Some(upkeep) = &mut self.upkeep
-            && let Stage::Move(moving) = &mut upkeep.stage
-        {
-            moving.stored(number, places);
+        match self.upkeep.as_mut().map(|upkeep| &mut upkeep.stage) {
+            Some(Stage::Move(moving)) => moving.stored(number, places),
+            Some(Stage::Anew(anew)) => anew.stored(number, places),
+            _ => {}
         }
     }
 
     /// A pack is sent under another number.
     pub(in super::super) fn renumber_moved(&mut self, before: PackNumber, after: PackNumber) {
-        if let Some(upkeep) = &mut self.upkeep
-            && let Stage::Move(moving) = &mut upkeep.stage
-        {
-            moving.renumber(before, after);
+        match self.upkeep.as_mut().map(|upkeep| &mut upkeep.stage) {
+            Some(Stage::Move(moving)) => moving.renumber(before, after),
+            Some(Stage::Anew(anew)) => anew.renumber(before, after),
+            _ => {}
         }
     }
 

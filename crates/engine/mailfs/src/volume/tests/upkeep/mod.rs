@@ -6,6 +6,7 @@ mod losers;
 mod mounts;
 mod moves;
 mod past;
+mod rewrites;
 mod slots;
 
 use super::super::{CheckReport, CheckTerms, CollectReport, CollectTerms, Finding, Upkept};
