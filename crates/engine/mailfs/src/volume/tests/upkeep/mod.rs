@@ -8,6 +8,7 @@ mod moves;
 mod past;
 mod rewrites;
 mod slots;
+mod two;
 
 use super::super::{CheckReport, CheckTerms, CollectReport, CollectTerms, Finding, Upkept};
 use super::*;
