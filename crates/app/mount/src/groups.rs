@@ -2,7 +2,7 @@
 
 use vere_process::failure::Failure;
 
-/// The group of each account, numbered from 1: the group has the number of its first account.
+/// The group of each account. Groups are numbered from 1 on without gaps, in the order of their first accounts.
 pub(crate) fn of(
     accounts: usize,
     replicas: Option<u16>,
@@ -20,6 +20,7 @@ pub(crate) fn of(
         }
     }
     let mut taken = vec![false; accounts];
+    // Until here a group has the number of its first account.
     for text in groups {
         let mut first = None;
         for word in text.split(',') {
@@ -39,7 +40,21 @@ pub(crate) fn of(
             *group = *first.get_or_insert(number);
         }
     }
-    Ok(of)
+    Ok(without_gaps(&of))
+}
+
+fn without_gaps(of: &[usize]) -> Vec<usize> {
+    let mut seen: Vec<usize> = Vec::new();
+    let mut numbers = Vec::with_capacity(of.len());
+    for group in of {
+        let place = seen.iter().position(|known| known == group);
+        let place = place.unwrap_or_else(|| {
+            seen.push(*group);
+            seen.len().saturating_sub(1)
+        });
+        numbers.push(place.saturating_add(1));
+    }
+    numbers
 }
 
 #[cfg(test)]
@@ -53,10 +68,12 @@ mod tests {
     #[test]
     fn accounts_form_groups() {
         assert_eq!(of(3, None, &[]).unwrap(), [1, 2, 3]);
-        assert_eq!(of(4, Some(2), &[]).unwrap(), [1, 1, 3, 3]);
+        assert_eq!(of(4, Some(2), &[]).unwrap(), [1, 1, 2, 2]);
         assert_eq!(of(4, None, &groups(&["2,4"])).unwrap(), [1, 2, 3, 2]);
         let whole = groups(&["1,2", "3, 4"]);
-        assert_eq!(of(4, None, &whole).unwrap(), [1, 1, 3, 3]);
+        assert_eq!(of(4, None, &whole).unwrap(), [1, 1, 2, 2]);
+        let late = groups(&["3,4"]);
+        assert_eq!(of(5, None, &late).unwrap(), [1, 2, 3, 3, 4]);
     }
 
     #[test]
