@@ -140,7 +140,7 @@ fn behind_a_commit_of_later_keys_nothing_counts_as_sent() {
         keys: keys_of(&both_keys()),
         ..create("m1")
     };
-    several.mount_by(1, of).unwrap();
+    several.mount_by(1, of, None).unwrap();
     several.sync(1).unwrap();
     several.quiet();
     assert_eq!(several.tree(0)["late"], "kept");

@@ -4,7 +4,8 @@ use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
 
 use super::super::accounts::{
-    FIRST_DATA_MAILBOX, HEAD_MAILBOX, LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX, PAGES_MAILBOX,
+    FIRST_DATA_MAILBOX, HEAD_MAILBOX, LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX,
+    PAGES_MAILBOX,
 };
 use super::super::state::{Asked, Volume};
 use super::history::LOG_MAX;
