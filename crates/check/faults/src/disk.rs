@@ -52,30 +52,80 @@ struct FileState {
     pending: Vec<Change>,
 }
 
+impl FileState {
+    /// A write fails half-way.
+    fn tear(&mut self, change: &Change) {
+        if let Change::Write(offset, octets) = change {
+            let half = Change::Write(*offset, octets[..octets.len() / 2].to_vec());
+            half.apply(&mut self.data, usize::MAX);
+            self.pending.push(half);
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct DiskState {
     /// A directory holds no [`MemoryFile`]: files hold their disk, and neither would ever be freed.
     names: BTreeMap<String, SharedFile>,
     durable_names: BTreeMap<String, SharedFile>,
+    /// Creations, removals and renames since the last sync, in order.
+    pending_names: Vec<NameChange>,
     capacity: Option<u64>,
     fail_syncs: bool,
+    fail_reads: bool,
     /// Changes and syncs until now.
     steps: u64,
     /// The step from which all calls fail.
     stop_at: Option<u64>,
+    /// The step that fails, with half of its octets written.
+    fail_at: Option<u64>,
     /// Announced reads: offsets and lengths.
     needed: Vec<(u64, u64)>,
     /// Octets read until now.
     read: u64,
 }
 
+/// A change of a directory since its last sync.
+#[derive(Debug, Clone)]
+enum NameChange {
+    Put(String, SharedFile),
+    Remove(String),
+    Rename(String, String),
+}
+
+impl NameChange {
+    fn apply(&self, names: &mut BTreeMap<String, SharedFile>) {
+        match self {
+            Self::Put(name, file) => drop(names.insert(name.clone(), file.clone())),
+            Self::Remove(name) => drop(names.remove(name)),
+            Self::Rename(from, to) => {
+                if let Some(file) = names.remove(from) {
+                    names.insert(to.clone(), file);
+                }
+            }
+        }
+    }
+}
+
 impl DiskState {
     fn step(&mut self) -> io::Result<()> {
-        if self.stop_at.is_some_and(|stop| self.steps >= stop) {
+        if self.is_off() {
             return Err(io::Error::other("the power is off"));
         }
         self.steps += 1;
+        if self.fail_at == Some(self.steps) {
+            return Err(io::Error::other("the disk failed"));
+        }
         Ok(())
+    }
+
+    fn is_off(&self) -> bool {
+        self.stop_at.is_some_and(|stop| self.steps >= stop)
+    }
+
+    fn change_names(&mut self, change: NameChange) {
+        change.apply(&mut self.names);
+        self.pending_names.push(change);
     }
 }
 
@@ -102,11 +152,17 @@ impl MemoryDisk {
     /// Simulates a power cut: any part of the unsynced octets may survive, torn or not.
     pub fn crash(&self, fate: &mut dyn Fate) {
         let mut disk = lock(&self.0);
-        (disk.fail_syncs, disk.stop_at) = (false, None);
-        if fate.pick(2) == 0 {
-            disk.names = disk.durable_names.clone();
+        (disk.fail_syncs, disk.fail_reads) = (false, false);
+        (disk.stop_at, disk.fail_at) = (None, None);
+        // Directories are journaled: a prefix of the changes survives.
+        let pending = std::mem::take(&mut disk.pending_names);
+        let survive = fate.pick(pending.len() + 1);
+        let mut names = std::mem::take(&mut disk.durable_names);
+        for change in &pending[..survive] {
+            change.apply(&mut names);
         }
-        disk.durable_names = disk.names.clone();
+        disk.durable_names.clone_from(&names);
+        disk.names = names;
         for file in disk.names.values() {
             let mut file = lock(file);
             let mut data = file.durable.clone();
@@ -136,6 +192,22 @@ impl MemoryDisk {
     /// Whether syncs fail from now on, and what was not synced is then taken for clean.
     pub fn fail_syncs(&self, fail: bool) {
         lock(&self.0).fail_syncs = fail;
+    }
+
+    /// Whether reads fail from now on, until the next crash.
+    pub fn fail_reads(&self, fail: bool) {
+        lock(&self.0).fail_reads = fail;
+    }
+
+    /// The change or sync with this number fails, and the next ones do not. Half of the octets of a write are there.
+    pub fn fail_at(&self, step: u64) {
+        lock(&self.0).fail_at = Some(step);
+    }
+
+    /// Whether the power is off: [`Self::stop_at`].
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        lock(&self.0).is_off()
     }
 
     /// Octets read until now.
@@ -217,12 +289,16 @@ impl Storage for MemoryDisk {
             state: Arc::default(),
             disk: Arc::clone(&self.0),
         };
-        disk.names.insert(name.to_owned(), Arc::clone(&file.state));
+        disk.change_names(NameChange::Put(name.to_owned(), Arc::clone(&file.state)));
         Ok(file)
     }
 
     fn open(&self, name: &str) -> io::Result<MemoryFile> {
-        let state = lock(&self.0).names.get(name).cloned();
+        let disk = lock(&self.0);
+        if disk.fail_reads {
+            return Err(io::Error::other("read failed"));
+        }
+        let state = disk.names.get(name).cloned();
         let state = state.ok_or(io::ErrorKind::NotFound)?;
         Ok(MemoryFile {
             state,
@@ -233,15 +309,20 @@ impl Storage for MemoryDisk {
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut disk = lock(&self.0);
         disk.step()?;
-        let file = disk.names.remove(name);
-        file.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+        if !disk.names.contains_key(name) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        disk.change_names(NameChange::Remove(name.to_owned()));
+        Ok(())
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut disk = lock(&self.0);
         disk.step()?;
-        let file = disk.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
-        disk.names.insert(to.to_owned(), file);
+        if !disk.names.contains_key(from) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        disk.change_names(NameChange::Rename(from.to_owned(), to.to_owned()));
         Ok(())
     }
 
@@ -252,6 +333,7 @@ impl Storage for MemoryDisk {
             return Err(io::Error::other("sync failed"));
         }
         disk.durable_names = disk.names.clone();
+        disk.pending_names.clear();
         Ok(())
     }
 }
@@ -259,7 +341,13 @@ impl Storage for MemoryDisk {
 impl MemoryFile {
     fn change(&self, change: Change) -> io::Result<()> {
         let mut disk = lock(&self.disk);
-        disk.step()?;
+        let was_off = disk.is_off();
+        if let Err(error) = disk.step() {
+            if !was_off {
+                lock(&self.state).tear(&change);
+            }
+            return Err(error);
+        }
         let capacity = disk.capacity;
         let len = lock(&self.state).data.len() as u64;
         let grown = change.len_after(len).saturating_sub(len);
@@ -292,7 +380,13 @@ impl StorageFile for MemoryFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        lock(&self.disk).read += buffer.len() as u64;
+        {
+            let mut disk = lock(&self.disk);
+            if disk.fail_reads {
+                return Err(io::Error::other("read failed"));
+            }
+            disk.read += buffer.len() as u64;
+        }
         let state = lock(&self.state);
         let octets = state.data.get(offset as usize..);
         let octets = octets.and_then(|data| data.get(..buffer.len()));
@@ -320,8 +414,11 @@ impl StorageFile for MemoryFile {
     fn sync(&self) -> io::Result<()> {
         let failing = {
             let mut disk = lock(&self.disk);
-            disk.step()?;
-            disk.fail_syncs
+            let was_off = disk.is_off();
+            match disk.step() {
+                Err(error) if was_off => return Err(error),
+                step => step.is_err() || disk.fail_syncs,
+            }
         };
         let mut state = lock(&self.state);
         let pending = std::mem::take(&mut state.pending);

@@ -15,10 +15,12 @@ mod meta;
 pub mod names;
 mod ports;
 pub mod relay;
+mod seeds;
 
 pub use disk::{MemoryDisk, MemoryFile};
 pub use meta::MemoryMeta;
 pub use ports::free_address;
+pub use seeds::Seeds;
 
 /// Decides on the data that survives a crash.
 pub trait Fate {
