@@ -23,7 +23,7 @@ use vere_ports::storage::{Storage, StorageFile};
 pub use self::error::JournalError;
 
 use self::backlog::{Backlog, lacks_room};
-use self::head::{HEAD, encode_head, first_of, name_of, read_head};
+use self::head::{HEAD, encode_head, first_of, name_of, nonce, read_head};
 use super::record::{self, Part};
 use crate::format::seal::{seal, unseal};
 
@@ -47,6 +47,9 @@ pub struct Journal<S: Storage> {
     unsynced: bool,
     /// Records that a full disk has no room for, in order.
     backlog: Backlog,
+    segment_max: u64,
+    /// The disk has failed: nothing is written any more.
+    has_failed: bool,
 }
 
 struct Segment<F> {
@@ -87,6 +90,8 @@ impl<S: Storage> Journal<S> {
             position: 0,
             unsynced: false,
             backlog: Backlog::default(),
+            segment_max: SEGMENT_MAX,
+            has_failed: false,
         };
         let mut names: Vec<(u64, String)> = journal
             .storage
@@ -95,6 +100,10 @@ impl<S: Storage> Journal<S> {
             .filter_map(|name| Some((first_of(&name)?, name)))
             .collect();
         names.sort_unstable();
+        failed::mend(
+            &journal.storage,
+            names.last().map(|(_, name)| name.as_str()),
+        )?;
         let count = names.len();
         for (number, (first, name)) in names.into_iter().enumerate() {
             let is_last = number.saturating_add(1) == count;
@@ -122,8 +131,11 @@ impl<S: Storage> Journal<S> {
             self.storage.remove(&name)?;
             return Ok(());
         };
-        if first < self.position || (first > self.position && !self.segments.is_empty()) {
-            return Err(JournalError::Damaged { file: name, at: 0 });
+        if let Some(before) = self.segments.last()
+            && first != self.position
+        {
+            let (file, at) = (before.name.clone(), before.written);
+            return Err(JournalError::Damaged { file, at });
         }
         let mut position = first;
         loop {
@@ -134,14 +146,17 @@ impl<S: Storage> Journal<S> {
                     position = position.saturating_add(octets);
                 }
                 Read::Unsealed => return Err(JournalError::Key { file: name }),
-                Read::End if at == length => break,
                 Read::End if is_last => {
                     // Zeros, or a torn record; a segment with a successor must end with its last record.
-                    file.truncate(at)?;
+                    if at != length {
+                        file.truncate(at)?;
+                    }
+                    // A kill may have left records without a sync. A successor on the disk without them would be damage.
                     file.sync()?;
                     break;
                 }
-                Read::End => return Err(JournalError::Damaged { file: name, at }),
+                // The successor tells whether a record is missing: a lost cut leaves zeros behind the last one.
+                Read::End => break,
             }
         }
         self.position = position;
@@ -217,6 +232,11 @@ impl<S: Storage> Journal<S> {
         }))
     }
 
+    /// Has further segments end after so many octets, so that a test meets the ends of many.
+    pub const fn limit_segments(&mut self, octets: u64) {
+        self.segment_max = octets;
+    }
+
     /// The position behind the last record.
     pub const fn position(&self) -> u64 {
         self.position
@@ -237,6 +257,7 @@ impl<S: Storage> Journal<S> {
     /// # Errors
     /// The error of the disk. Nothing is written then, or a torn record that a start cuts away.
     pub fn append(&mut self, parts: &[Part]) -> io::Result<u64> {
+        self.expect_whole()?;
         let record = self.sealed(parts)?;
         let position = self.position;
         let length = record.len() as u64;
@@ -244,6 +265,8 @@ impl<S: Storage> Journal<S> {
             self.backlog.push(position, record)?;
         } else if let Err(error) = self.write(position, &record) {
             if !lacks_room(&error) {
+                // Another record at this position would be sealed with an equal nonce.
+                self.has_failed = true;
                 return Err(error);
             }
             self.backlog.push(position, record)?;
@@ -275,7 +298,7 @@ impl<S: Storage> Journal<S> {
 
     /// Writes a record at its position, in a new segment if the last one is long enough.
     fn write(&mut self, position: u64, record: &[u8]) -> io::Result<()> {
-        if self.segment_at(position) >= SEGMENT_MAX {
+        if self.segment_at(position) >= self.segment_max {
             self.end_segment(position)?;
             self.begin_segment(position)?;
         }
@@ -299,6 +322,7 @@ impl<S: Storage> Journal<S> {
     /// # Errors
     /// The error of the disk, but for a lack of room.
     pub fn retry(&mut self) -> io::Result<bool> {
+        self.expect_whole()?;
         while let Some((position, record)) = self.backlog.records.pop_front() {
             match self.write(position, &record) {
                 Ok(()) => {
@@ -307,11 +331,11 @@ impl<S: Storage> Journal<S> {
                 }
                 Err(error) => {
                     self.backlog.records.push_front((position, record));
-                    return if lacks_room(&error) {
-                        Ok(false)
-                    } else {
-                        Err(error)
-                    };
+                    if lacks_room(&error) {
+                        return Ok(false);
+                    }
+                    self.has_failed = true;
+                    return Err(error);
                 }
             }
         }
@@ -360,9 +384,11 @@ impl<S: Storage> Journal<S> {
             segment.written = end;
         }
         self.unsynced = false;
-        self.segments
+        let synced = self
+            .segments
             .last()
-            .map_or(Ok(()), |segment| segment.file.sync())
+            .map_or(Ok(()), |segment| segment.file.sync());
+        synced.inspect_err(|_| self.sync_failed())
     }
 
     /// The file to be synced, if anything was written since the last call.
@@ -383,10 +409,28 @@ impl<S: Storage> Journal<S> {
         if self.unsynced {
             self.write_zeros();
         }
-        match self.take_unsynced() {
-            Some(file) => file.sync(),
-            None => Ok(()),
+        let synced = self.take_unsynced().map_or(Ok(()), |file| file.sync());
+        synced.inspect_err(|_| self.sync_failed())
+    }
+
+    /// A sync has failed: the disk may have lost any record since the last sync, and a later sync would not tell. Nothing is
+    /// written any more. Until the power goes, the system still has the records, and the next start writes them anew.
+    pub fn sync_failed(&mut self) {
+        self.has_failed = true;
+        failed::note(&self.storage);
+    }
+
+    /// Whether the disk has failed, so that nothing is written any more.
+    pub const fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// After a failure nothing is written.
+    fn expect_whole(&self) -> io::Result<()> {
+        if self.has_failed {
+            return Err(io::Error::other("the disk has failed before"));
         }
+        Ok(())
     }
 
     /// Whether a release up to this position drops a segment.
@@ -410,16 +454,15 @@ impl<S: Storage> Journal<S> {
 
     fn begin_segment(&mut self, first: u64) -> io::Result<()> {
         let name = name_of(first);
-        // A segment without a record has the name of its successor.
-        if let Some(place) = self
-            .segments
-            .iter()
-            .position(|segment| segment.name == name)
-        {
-            self.segments.remove(place);
-            self.storage.remove(&name)?;
-        }
-        let file = self.storage.create(&name)?;
+        // A segment without a record has the name of its successor, and so has one that a full disk left without a head.
+        self.segments.retain(|segment| segment.name != name);
+        let file = match self.storage.create(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.storage.remove(&name)?;
+                self.storage.create(&name)
+            }
+            created => created,
+        }?;
         file.write_at([&encode_head(&self.random, first), &[]], 0)?;
         file.sync()?;
         self.storage.sync()?;
@@ -442,19 +485,9 @@ enum Read {
     End,
 }
 
-fn nonce(random: &[u8; 16], position: u64) -> [u8; 24] {
-    let mut nonce = [0; 24];
-    for (to, from) in nonce
-        .iter_mut()
-        .zip(random.iter().chain(&position.to_le_bytes()))
-    {
-        *to = *from;
-    }
-    nonce
-}
-
 mod backlog;
 mod error;
+mod failed;
 mod head;
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,16 @@ pub(crate) enum Breakage {
     CopiedEarly,
     /// The journal does not tell what rows were below its changes, as journals of earlier versions.
     BasesForgotten,
+    /// A commit is sent before the packs that it names are stored.
+    CommitBeforePacks,
+    /// A rename over a name is sent before the content of its file.
+    RenameBeforeContent,
+    /// A commit is sent before the journal's word of it is on the disk.
+    BegunUnsynced,
+    /// Changes are never synced without a commit.
+    JournalUnsynced,
+    /// Mails are removed as soon as they look like garbage.
+    NoGrace,
 }
 
 #[cfg(test)]

@@ -64,3 +64,15 @@ pub(super) fn encode_head(random: &[u8; 16], first: u64) -> Vec<u8> {
     head.extend_from_slice(&sum.to_le_bytes());
     head
 }
+
+/// The nonce of a record.
+pub(super) fn nonce(random: &[u8; 16], position: u64) -> [u8; 24] {
+    let mut nonce = [0; 24];
+    for (to, from) in nonce
+        .iter_mut()
+        .zip(random.iter().chain(&position.to_le_bytes()))
+    {
+        *to = *from;
+    }
+    nonce
+}

@@ -90,3 +90,88 @@ fn a_full_disk_has_no_zeros() {
     let (_, positions) = open(&disk, 2);
     assert_eq!(positions.len(), 2);
 }
+
+/// A power cut that takes every change without a sync, and keeps every name.
+struct Unsynced;
+
+impl vere_faults::Fate for Unsynced {
+    fn pick(&mut self, bound: usize) -> usize {
+        bound - 1
+    }
+}
+
+/// A start that reads records without a sync once went on behind them: a power cut then took them, and damage stood in the midst
+/// of the journal.
+#[test]
+fn a_start_syncs_what_a_kill_has_left() {
+    let disk = MemoryDisk::default();
+    let (mut journal, _) = open(&disk, 1);
+    journal.append(&[write(100)]).unwrap();
+    drop(journal);
+    let (mut journal, positions) = open(&disk, 2);
+    assert_eq!(positions.len(), 1);
+    journal.append(&[write(100)]).unwrap();
+    journal.sync().unwrap();
+    disk.crash(&mut Unsynced);
+    assert_eq!(open(&disk, 3).1.len(), 2);
+}
+
+/// A disk that has failed to sync says later that all is well, and has lost the octets.
+#[test]
+fn a_failed_sync_is_final_and_the_next_start_writes_anew() {
+    for by_volume in [false, true] {
+        let disk = MemoryDisk::default();
+        let (mut journal, _) = open(&disk, 1);
+        journal.append(&[write(100)]).unwrap();
+        disk.fail_syncs(true);
+        if by_volume {
+            let file = journal.take_unsynced().unwrap();
+            assert!(file.sync().is_err());
+            journal.sync_failed();
+        } else {
+            assert!(journal.sync().is_err());
+        }
+        disk.fail_syncs(false);
+        assert!(journal.append(&[write(100)]).is_err());
+        assert!(journal.has_failed());
+        drop(journal);
+        let (mut journal, positions) = open(&disk, 2);
+        assert_eq!(positions.len(), 1);
+        journal.append(&[write(100)]).unwrap();
+        journal.sync().unwrap();
+        disk.crash(&mut Unsynced);
+        assert_eq!(open(&disk, 3).1.len(), 2);
+        let names = disk.list().unwrap();
+        assert!(
+            names.iter().all(|name| first_of(name).is_some()),
+            "{names:?}"
+        );
+    }
+}
+
+/// A failed write once left its place to the next record, which was sealed with an equal nonce.
+#[test]
+fn nothing_follows_a_failed_write() {
+    let disk = MemoryDisk::default();
+    let (mut journal, _) = open(&disk, 1);
+    disk.fail_at(disk.steps() + 1);
+    assert!(journal.append(&[write(100)]).is_err());
+    assert!(journal.append(&[write(100)]).is_err());
+    assert_eq!(open(&disk, 2).1.len(), 0);
+}
+
+/// A full disk once left a segment without a head, whose name then stood in the way.
+#[test]
+fn a_segment_begins_when_a_full_disk_has_room_again() {
+    let disk = MemoryDisk::default();
+    let (mut journal, _) = open(&disk, 1);
+    journal.limit_segments(100);
+    journal.append(&[write(200)]).unwrap();
+    disk.set_capacity(Some(disk.used() + 10));
+    journal.append(&[write(100)]).unwrap();
+    assert!(journal.is_full());
+    assert!(!journal.retry().unwrap());
+    disk.set_capacity(None);
+    assert!(journal.retry().unwrap());
+    assert_eq!(open(&disk, 2).1.len(), 2);
+}

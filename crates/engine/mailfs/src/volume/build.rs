@@ -14,6 +14,7 @@ use super::record::{Begun, Part};
 use super::state::Volume;
 use super::state::commits::{Flight, Snapshot};
 use super::step::Notice;
+use crate::breakage::{Breakage, is_broken};
 use crate::content::{Piece, Source};
 use crate::format::commit::{Record, RecordKind, RowChange};
 use crate::format::{
@@ -69,16 +70,35 @@ impl<S: Storage> Volume<S> {
         };
         let sealed: Sealed = builder.finish(record.encode()?.into(), &seals.keys)?;
         let id = sealed.mail_id();
-        self.note_begun(id, parent, &record.rows)?;
+        let begun = self.note_begun(id, parent, &record.rows);
         let subject = Subject::of(&sealed.head, Some(parent), Some(record.generation));
         let (date, encoding) = (self.now.date(), self.lead_encoding());
         let mail = mail::wrap(&subject, date, encoding, &sealed.body);
         self.commits.pending_from = None;
         self.commits.pending_octets = 0;
         self.commits.since = self.commits.changed.keys().next().map(|_| self.now.steady);
+        let mut flight = Flight {
+            number,
+            id,
+            octets: u32::try_from(sealed.body.len()).unwrap_or(u32::MAX),
+            has_content,
+            from,
+            waiters: Vec::new(),
+            pinned,
+            names,
+            checkpoint: record.checkpoint.map(|checkpoint| checkpoint.covers),
+            rows: record.rows,
+            merged: record.merged,
+            adopts: false,
+        };
+        if let Err(error) = begun {
+            // The commit is never sent. Its content can be read until the next mount, which has the content from the journal.
+            self.commits.strays.push(flight);
+            return Err(error.into());
+        }
         // Nobody is told that content is on servers which is not; the next flush has another try.
         let is_missing = |inode: &Inode| self.files.unsent_octets_of(*inode) > 0;
-        let waiters = if inline.iter().any(is_missing) {
+        flight.waiters = if inline.iter().any(is_missing) {
             for (call, _) in waiters {
                 self.reply(call, Err(Errno::Io));
             }
@@ -86,20 +106,7 @@ impl<S: Storage> Volume<S> {
         } else {
             waiters
         };
-        self.commits.flights.push_back(Flight {
-            number,
-            id,
-            octets: u32::try_from(sealed.body.len()).unwrap_or(u32::MAX),
-            has_content,
-            from,
-            waiters,
-            pinned,
-            names,
-            checkpoint: record.checkpoint.map(|checkpoint| checkpoint.covers),
-            rows: record.rows,
-            merged: record.merged,
-            adopts: false,
-        });
+        self.commits.flights.push_back(flight);
         self.chain.send(id, mail.into());
         self.advance_chain();
         Ok(())
@@ -215,6 +222,9 @@ impl<S: Storage> Volume<S> {
         let bases = self.bases_of_exceptions(rows);
         let parts: Vec<Part> = iter::once(Part::Begun(begun)).chain(bases).collect();
         self.journal.append(&parts)?;
+        if is_broken(Breakage::BegunUnsynced) {
+            return Ok(());
+        }
         // A commit in the log whose beginning a power cut takes away would look like another mount's.
         self.journal.sync()
     }

@@ -12,6 +12,7 @@ use super::state::follow::Coming;
 use super::state::uploads::CHUNKS_MAX;
 use super::state::uploads::Cut;
 use super::step::{Moment, Notice, Step};
+use crate::breakage::{Breakage, is_broken};
 use crate::content::{Source, UnsentId};
 use crate::format::PackNumber;
 use hashbrown::HashSet;
@@ -23,7 +24,7 @@ use vere_ports::storage::Storage;
 impl<S: Storage> Volume<S> {
     /// Somebody waits until the content of files, and every change of names, is on the servers.
     pub(super) fn want(&mut self, inodes: BTreeSet<Inode>, waiters: Vec<(CallId, Reply)>) {
-        if self.is_stopped() {
+        if self.is_stopped() || self.has_no_journal() {
             for (call, _) in waiters {
                 self.reply(call, Err(Errno::Io));
             }
@@ -34,6 +35,12 @@ impl<S: Storage> Volume<S> {
         inodes.retain(|inode| self.commits.changed.contains_key(inode));
         self.commits.wants.push(Want::of(inodes, waiters));
         self.build_ready();
+    }
+
+    /// Whether the journal has failed: no commit follows until the next mount, and what the last one should have had is no part of
+    /// the waiting changes any more.
+    fn has_no_journal(&self) -> bool {
+        self.journal.has_failed() || matches!(self.read_only, Some(Notice::Journal(_)))
     }
 
     /// Somebody waits for everything.
@@ -52,7 +59,7 @@ impl<S: Storage> Volume<S> {
 
     /// Builds a commit for all wants whose packs are stored.
     pub(super) fn build_ready(&mut self) {
-        if self.journal.is_full() || self.is_stopped() {
+        if self.journal.is_full() || self.is_stopped() || self.has_no_journal() {
             return;
         }
         self.want_barriers();
@@ -69,7 +76,8 @@ impl<S: Storage> Volume<S> {
         }
         let is_held = self.is_behind() || self.chain.is_blocked() || self.follow.is_adopting;
         let is_full = self.commits.flights.len() >= COMMITS_MAX || is_held;
-        let is_ready = |want: &Want| want.packs.is_empty();
+        let is_early = is_broken(Breakage::CommitBeforePacks);
+        let is_ready = |want: &Want| want.packs.is_empty() || is_early;
         if is_full || !self.commits.wants.iter().any(is_ready) || !self.has_commit() {
             return;
         }

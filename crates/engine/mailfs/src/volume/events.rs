@@ -7,6 +7,7 @@ use super::job::{Job, JobId, JobResult};
 use super::rates::{Began, Direction};
 use super::state::{Asked, Volume, Working};
 use super::step::{Moment, Notice, Step};
+use crate::breakage::{Breakage, is_broken};
 use crate::format::{Encoding, MailId};
 use std::time::Duration;
 
@@ -52,6 +53,7 @@ impl<S: Storage> Volume<S> {
         if self.sync_at.is_some_and(|at| at <= now.steady) {
             self.sync_at = None;
             let file = self.journal.take_unsynced();
+            let file = file.filter(|_| !is_broken(Breakage::JournalUnsynced));
             self.steps.extend(file.map(Step::Sync));
         }
         if self.retry_at.is_some_and(|at| at <= now.steady) {
@@ -77,6 +79,7 @@ impl<S: Storage> Volume<S> {
     /// The end of [`Step::Sync`].
     pub fn synced(&mut self, result: Result<(), String>) {
         if let Err(error) = result {
+            self.journal.sync_failed();
             self.fail(Notice::Journal(error));
         }
     }

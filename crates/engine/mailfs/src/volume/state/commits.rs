@@ -1,5 +1,6 @@
 //! Changes that no commit has, commits on the way, and who waits.
 
+use crate::breakage::{Breakage, is_broken};
 use crate::content::{Piece, Source};
 use crate::format::commit::RowChange;
 use crate::format::{ChunkId, MERGED_MAX, MailId, PackNumber};
@@ -182,7 +183,7 @@ impl Commits {
 
     /// A file takes the name of another one.
     pub(crate) fn barrier(&mut self, inode: Inode, position: u64) {
-        if self.changed.contains_key(&inode) {
+        if self.changed.contains_key(&inode) && !is_broken(Breakage::RenameBeforeContent) {
             self.barriers.insert(inode, position);
         }
     }

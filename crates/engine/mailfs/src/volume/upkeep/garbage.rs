@@ -20,6 +20,7 @@ use super::slots::is_of_slot;
 use super::state::{Garbage, Stage, Then, Upkeep, What};
 use super::survey::Survey;
 use super::walk::Walk;
+use crate::breakage::{Breakage, is_broken};
 use crate::format::{Kind, MailCopy, Subject};
 use crate::rows::{
     Key, RowValue, SettingsRow, SnapshotRow, StateRow, TombstoneRow, UpkeepRow, snapshots_prefix,
@@ -83,7 +84,11 @@ impl<S: Storage> Volume<S> {
             now,
             generation: self.chain.end().1.saturating_add(1),
             pack_wait: terms.pack_wait(times),
-            grace: terms.grace,
+            grace: if is_broken(Breakage::NoGrace) {
+                Duration::ZERO
+            } else {
+                terms.grace
+            },
         };
         let mut states = Vec::new();
         tree.visit(&states_prefix(), None, &mut |key, value| {
