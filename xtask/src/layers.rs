@@ -123,6 +123,16 @@ const LAYERS: &[Layer] = &[
             ],
         ],
     ),
+    // What waits is told in commits, chunks and pages.
+    inner(
+        "crates/engine/pending",
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            &["crates/engine/files", "crates/engine/keep"],
+        ],
+    ),
     // A volume brings files to accounts and back, and keeps octets on the local disk.
     inner(
         "crates/engine/mailfs",
@@ -135,6 +145,7 @@ const LAYERS: &[Layer] = &[
                 "crates/engine/inventory",
                 "crates/engine/keep",
                 "crates/engine/order",
+                "crates/engine/pending",
                 "crates/engine/placement",
                 "crates/engine/replay",
                 "crates/engine/sealing",

@@ -10,6 +10,7 @@ use super::record::Part;
 use super::state::commits::QUIET_MAX;
 use super::state::{PENDING_MAX, PENDING_OCTETS_MAX, RESERVED, SENDING_MAX, Volume};
 use super::step::{Moment, Notice, Step};
+use crate::breakage::{Breakage, is_broken};
 use crate::content::CHUNK_MAX;
 use crate::format::PackNumber;
 use crate::posix::{ContentChange, Outcome};
@@ -136,7 +137,9 @@ impl<S: Storage> Volume<S> {
             && let Ok(Some(_)) = self.files.inode_at(*new_parent, new_name)
             && let Ok(Some(inode)) = self.files.inode_at(*parent, name)
         {
-            self.commits.barrier(inode, self.journal.position());
+            if !is_broken(Breakage::RenameBeforeContent) {
+                self.commits.barrier(inode, self.journal.position());
+            }
         }
     }
 

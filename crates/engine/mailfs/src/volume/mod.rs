@@ -27,7 +27,6 @@ mod mirrored;
 mod mirrors;
 mod opening;
 mod own_slot;
-mod packs;
 mod pages;
 mod parked;
 mod reads;
@@ -48,6 +47,7 @@ mod uploads;
 
 use vere_keep::{chunk_store, journal, keep_job, local, page_store, record};
 use vere_order::{chain, fingerprint, found};
+use vere_pending::packs;
 use vere_placement::{accounts, rates, scarcity, strategy};
 use vere_sealing::job;
 

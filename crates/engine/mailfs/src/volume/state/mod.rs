@@ -1,17 +1,14 @@
 //! The state of a mounted volume: data that the files of `volume/` work on.
 
-pub(crate) mod checkpoints;
-pub(crate) mod commits;
 pub(crate) mod deadlines;
 pub(crate) mod epochs;
 pub(crate) mod follow;
 pub(crate) mod mirrors;
 pub(crate) mod opening;
-pub(crate) mod pages;
-pub(crate) mod reads;
 pub(crate) mod replicas;
 pub(crate) mod uploads;
 
+pub(crate) use vere_pending::{checkpoints, commits, pages, reads};
 pub(crate) use vere_placement::speed;
 
 use self::checkpoints::Checkpoints;

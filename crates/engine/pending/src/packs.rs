@@ -12,21 +12,24 @@ use crate::rows::Extent;
 
 /// A pack that is on accounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Located {
-    pub(crate) id: MailId,
-    pub(crate) copies: Vec<MailCopy>,
+pub struct Located {
+    /// The mail.
+    pub id: MailId,
+    /// Its places.
+    pub copies: Vec<MailCopy>,
 }
 
 /// Opened chunks, least recently used first to go.
 #[derive(Debug)]
-pub(crate) struct ChunkCache {
+pub struct ChunkCache {
     chunks: LruCache<Extent, Bytes>,
     octets: usize,
     octets_max: usize,
 }
 
 impl ChunkCache {
-    pub(crate) fn new(octets_max: usize) -> Self {
+    /// An empty cache with a bound.
+    pub fn new(octets_max: usize) -> Self {
         Self {
             chunks: LruCache::unbounded(),
             octets: 0,
@@ -34,15 +37,18 @@ impl ChunkCache {
         }
     }
 
-    pub(crate) fn get(&mut self, chunk: &Extent) -> Option<Bytes> {
+    /// A chunk, if in memory.
+    pub fn get(&mut self, chunk: &Extent) -> Option<Bytes> {
         self.chunks.get(chunk).cloned()
     }
 
-    pub(crate) fn has(&self, chunk: &Extent) -> bool {
+    /// Whether a chunk is in memory.
+    pub fn has(&self, chunk: &Extent) -> bool {
         self.chunks.contains(chunk)
     }
 
-    pub(crate) fn put(&mut self, chunk: Extent, octets: Bytes) {
+    /// A further chunk; the least recently used ones go.
+    pub fn put(&mut self, chunk: Extent, octets: Bytes) {
         self.octets = self.octets.saturating_add(octets.len());
         if let Some(old) = self.chunks.put(chunk, octets) {
             self.octets = self.octets.saturating_sub(old.len());
@@ -54,36 +60,46 @@ impl ChunkCache {
         }
     }
 
-    pub(crate) const fn octets(&self) -> usize {
+    /// Octets in memory.
+    pub const fn octets(&self) -> usize {
         self.octets
     }
 }
 
 /// Written octets on the way to accounts, or there: the fate of each range of an unsent buffer.
 #[derive(Debug, Default)]
-pub(crate) struct Fates {
+pub struct Fates {
     by_buffer: HashMap<u64, Vec<FateRange>>,
 }
 
 /// The fate of a range of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FateRange {
-    pub(crate) skip: u32,
-    pub(crate) length: u32,
-    pub(crate) fate: Fate,
+pub struct FateRange {
+    /// Where the range begins.
+    pub skip: u32,
+    /// Octets of the range.
+    pub length: u32,
+    /// The fate.
+    pub fate: Fate,
 }
 
 /// Where a range of a buffer goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub enum Fate {
     /// In a pack that is being sent.
     Sending(u64),
     /// In a chunk: the octet at the range's beginning is the chunk's at `skip`.
-    Placed { extent: Extent, skip: u32 },
+    Placed {
+        /// The chunk.
+        extent: Extent,
+        /// The place in the chunk.
+        skip: u32,
+    },
 }
 
 impl Fates {
-    pub(crate) fn set(&mut self, buffer: u64, range: FateRange) {
+    /// A range of a buffer has a fate.
+    pub fn set(&mut self, buffer: u64, range: FateRange) {
         let ranges = self.by_buffer.entry(buffer).or_default();
         ranges.retain(|old| !(old.skip == range.skip && old.length == range.length));
         let place = ranges.partition_point(|old| old.skip < range.skip);
@@ -91,7 +107,7 @@ impl Fates {
     }
 
     /// Takes a piece of a buffer apart: ranges without a fate have `None`.
-    pub(crate) fn of(&self, buffer: u64, skip: u32, length: u32) -> Vec<(u32, u32, Option<Fate>)> {
+    pub fn of(&self, buffer: u64, skip: u32, length: u32) -> Vec<(u32, u32, Option<Fate>)> {
         let end = skip.saturating_add(length);
         let mut at = skip;
         let mut out = Vec::new();
@@ -122,7 +138,7 @@ impl Fates {
     }
 
     /// The packs of chunks that have their place.
-    pub(crate) fn packs(&self) -> impl Iterator<Item = u64> + '_ {
+    pub fn packs(&self) -> impl Iterator<Item = u64> + '_ {
         let ranges = self.by_buffer.values().flatten();
         ranges.filter_map(|range| match range.fate {
             Fate::Placed { extent, .. } => Some(extent.pack.0),
@@ -131,7 +147,7 @@ impl Fates {
     }
 
     /// Another mount has moved chunks.
-    pub(crate) fn relocate(&mut self, places: &Places) {
+    pub fn relocate(&mut self, places: &Places) {
         for range in self.by_buffer.values_mut().flatten() {
             if let Fate::Placed { extent, .. } = &mut range.fate
                 && let Some(place) = places.get(extent)
@@ -142,7 +158,7 @@ impl Fates {
     }
 
     /// Forgets buffers without a reference.
-    pub(crate) fn retain(&mut self, is_live: impl Fn(u64) -> bool) {
+    pub fn retain(&mut self, is_live: impl Fn(u64) -> bool) {
         self.by_buffer.retain(|buffer, _| is_live(*buffer));
     }
 }

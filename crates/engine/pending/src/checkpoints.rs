@@ -8,8 +8,8 @@ use vere_ports::files::CallId;
 
 use crate::format::Locator;
 use crate::format::commit::Checkpoint;
-use crate::pages::Draft;
-use crate::volume::record::Won;
+use vere_files::pages::Draft;
+use vere_keep::record::Won;
 
 /// Commits after which a checkpoint is due.
 const COMMITS_MAX: usize = 256;
@@ -31,51 +31,62 @@ const SEEN_MAX: usize = 64;
 
 /// The newest checkpoint, and how much has changed since.
 #[derive(Debug, Default)]
-pub(crate) struct Checkpoints {
-    pub(crate) newest: Option<Checkpoint>,
+pub struct Checkpoints {
+    /// The newest checkpoint of this mount or another one.
+    pub newest: Option<Checkpoint>,
     /// The generation that the checkpoint covers which the newest commit of the chain names.
-    pub(crate) named: Option<NonZeroU64>,
+    pub named: Option<NonZeroU64>,
     /// The newest commit since the newest checkpoint.
-    pub(crate) last: Option<Won>,
-    pub(crate) commits: usize,
-    pub(crate) octets: usize,
-    pub(crate) rows: usize,
-    pub(crate) making: Option<Making>,
+    pub last: Option<Won>,
+    /// Commits since.
+    pub commits: usize,
+    /// Octets of these commits.
+    pub octets: usize,
+    /// Rows of these commits.
+    pub rows: usize,
+    /// The checkpoint on the way.
+    pub making: Option<Making>,
     /// Turns to wait, because other mounts were faster.
     turns: usize,
     /// Roots that commits have named, each with the generation of the last one.
     seen: VecDeque<(u64, Locator)>,
-    pub(crate) finish: Option<Finish>,
+    /// Who waits for the end of the mount.
+    pub finish: Option<Finish>,
     /// An earlier page cannot be read: this mount writes no more checkpoints.
-    pub(crate) is_broken: bool,
+    pub is_broken: bool,
     /// The commit that the newest checkpoint covers: the volume has a row of it for longer than the log has the commit.
-    pub(crate) anchor: Option<Won>,
+    pub anchor: Option<Won>,
     /// Snapshots that wait for a checkpoint: the generation that it has to cover, the name, and who waits.
-    pub(crate) snapshots: Vec<(u64, Vec<u8>, CallId)>,
+    pub snapshots: Vec<(u64, Vec<u8>, CallId)>,
 }
 
 /// A checkpoint on the way.
 #[derive(Debug)]
-pub(crate) struct Making {
-    pub(crate) draft: Draft,
-    pub(crate) covers: Won,
+pub struct Making {
+    /// Its pages.
+    pub draft: Draft,
+    /// The newest commit whose rows the pages have.
+    pub covers: Won,
     /// Mails that an account is asked about.
-    pub(crate) asked: BTreeSet<usize>,
+    pub asked: BTreeSet<usize>,
     /// Mails that the account may have.
-    pub(crate) doubts: BTreeSet<usize>,
-    pub(crate) uid_validity: Option<u32>,
+    pub doubts: BTreeSet<usize>,
+    /// UIDVALIDITY of the mailbox of pages, as first told.
+    pub uid_validity: Option<u32>,
 }
 
 /// The end of a mount.
 #[derive(Debug, Default)]
-pub(crate) struct Finish {
-    pub(crate) calls: Vec<CallId>,
-    pub(crate) has_tried: bool,
+pub struct Finish {
+    /// Who waits.
+    pub calls: Vec<CallId>,
+    /// Whether a last checkpoint was tried.
+    pub has_tried: bool,
 }
 
 impl Checkpoints {
     /// As an opening has found the volume: the newest checkpoint, and the one that the newest commit names.
-    pub(crate) fn new(newest: Option<Checkpoint>, named: Option<Checkpoint>) -> Self {
+    pub fn new(newest: Option<Checkpoint>, named: Option<Checkpoint>) -> Self {
         Self {
             newest,
             named: named.map(|named| named.covers),
@@ -88,19 +99,19 @@ impl Checkpoints {
     }
 
     /// The checkpoint that commits name.
-    pub(crate) const fn newest(&self) -> Option<Checkpoint> {
+    pub const fn newest(&self) -> Option<Checkpoint> {
         self.newest
     }
 
     /// A commit is in the chain.
-    pub(crate) fn note(&mut self, won: Won, octets: usize) {
+    pub fn note(&mut self, won: Won, octets: usize) {
         self.last = Some(won);
         self.commits = self.commits.saturating_add(1);
         self.octets = self.octets.saturating_add(octets);
     }
 
     /// Whether a checkpoint of another mount is newer than all of this mount.
-    pub(crate) fn is_newest(&self, named: &Checkpoint) -> bool {
+    pub fn is_newest(&self, named: &Checkpoint) -> bool {
         let covers = named.covers.get();
         let newest = self.newest.map_or(0, |newest| newest.covers.get());
         let making = self.making.as_ref();
@@ -108,7 +119,7 @@ impl Checkpoints {
     }
 
     /// The next checkpoint lies on one of another mount, with so many rows above.
-    pub(crate) fn adopt(&mut self, named: Checkpoint, rows: usize) {
+    pub fn adopt(&mut self, named: Checkpoint, rows: usize) {
         if self.making.take().is_some() {
             self.turns = self.turns.saturating_add(TURNS_OVERTAKEN).min(TURNS_MAX);
         }
@@ -128,13 +139,13 @@ impl Checkpoints {
     }
 
     /// A checkpoint of this mount is complete.
-    pub(crate) fn complete(&mut self, newest: Checkpoint) {
+    pub fn complete(&mut self, newest: Checkpoint) {
         self.turns = 0;
         self.newest = Some(newest);
     }
 
     /// The commit of a generation names a checkpoint.
-    pub(crate) fn see(&mut self, root: Locator, generation: u64) {
+    pub fn see(&mut self, root: Locator, generation: u64) {
         if let Some(seen) = self.seen.iter_mut().find(|(_, of)| *of == root) {
             seen.0 = seen.0.max(generation);
             return;
@@ -146,7 +157,7 @@ impl Checkpoints {
     }
 
     /// The roots in use: the newest one, and those named by commits from a generation on.
-    pub(crate) fn roots(&self, limit: u64) -> impl Iterator<Item = Locator> {
+    pub fn roots(&self, limit: u64) -> impl Iterator<Item = Locator> {
         let seen = self.seen.iter();
         let seen = seen.filter(move |(generation, _)| *generation >= limit);
         let newest = self.newest.map(|newest| newest.root);
@@ -154,13 +165,13 @@ impl Checkpoints {
     }
 
     /// So many rows of commits are in the chain.
-    pub(crate) fn note_rows(&mut self, rows: usize) {
+    pub fn note_rows(&mut self, rows: usize) {
         self.rows = self.rows.saturating_add(rows);
     }
 
     /// Whether a mount with this number of a writer begins a checkpoint. Mounts see the same commits; with the same bounds all
     /// would begin at once, and all but one in vain.
-    pub(crate) fn is_due(&self, writer: u16) -> bool {
+    pub fn is_due(&self, writer: u16) -> bool {
         let turn = usize::from(writer.saturating_sub(1)) % TURNS;
         let late = |bound: usize, turns: usize| {
             let part = bound.checked_div(TURNS).unwrap_or_default();
@@ -174,7 +185,7 @@ impl Checkpoints {
     }
 
     /// Begins a checkpoint with these rows.
-    pub(crate) fn begin(&mut self, covers: Won, rows: Vec<(Vec<u8>, Option<Bytes>)>) {
+    pub fn begin(&mut self, covers: Won, rows: Vec<(Vec<u8>, Option<Bytes>)>) {
         self.commits = 0;
         self.octets = 0;
         self.rows = 0;
@@ -188,7 +199,7 @@ impl Checkpoints {
     }
 
     /// The rows of a checkpoint that is given up belong to the next one.
-    pub(crate) fn give_up(&mut self) {
+    pub fn give_up(&mut self) {
         if self.making.take().is_some() {
             // Another try comes with as many commits again.
             self.commits = 0;

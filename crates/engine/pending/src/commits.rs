@@ -1,6 +1,5 @@
 //! Changes that no commit has, commits on the way, and who waits.
 
-use crate::breakage::{Breakage, is_broken};
 use crate::content::{Piece, Source};
 use crate::format::commit::RowChange;
 use crate::format::{ChunkId, MERGED_MAX, MailId, PackNumber};
@@ -14,51 +13,55 @@ use vere_ports::files::{CallId, Inode, Reply};
 use vere_units::Timestamp;
 
 /// Commits on the way at once.
-pub(crate) const COMMITS_MAX: usize = 4;
+pub const COMMITS_MAX: usize = 4;
 /// Octets of content in a commit.
-pub(crate) const INLINE_MAX: usize = 64 << 10;
+pub const INLINE_MAX: usize = 64 << 10;
 /// Quiet rows that make a commit of their own.
-pub(crate) const QUIET_MAX: usize = 2_000;
+pub const QUIET_MAX: usize = 2_000;
 
 /// Changes that no commit has, commits on the way, and who waits.
 #[derive(Debug, Default)]
-pub(crate) struct Commits {
+pub struct Commits {
     /// Rows changed since the last commit was built.
-    pub(crate) pending: BTreeSet<Vec<u8>>,
+    pub pending: BTreeSet<Vec<u8>>,
     /// Rows whose base the journal has since the last commit was built.
-    pub(crate) based: HashSet<Vec<u8>>,
+    pub based: HashSet<Vec<u8>>,
     /// Octets of these rows, or more.
-    pub(crate) pending_octets: usize,
+    pub pending_octets: usize,
     /// The journal's position of the first of them.
-    pub(crate) pending_from: Option<u64>,
+    pub pending_from: Option<u64>,
     /// When the first change came that a commit must have soon.
-    pub(crate) since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// Files whose content no commit has, and the position of the journal up to which the newest commit has it.
-    pub(crate) changed: BTreeMap<Inode, u64>,
+    pub changed: BTreeMap<Inode, u64>,
     /// Files that have taken another file's name, and the position of the journal at the rename: their content goes before.
-    pub(crate) barriers: BTreeMap<Inode, u64>,
-    pub(crate) wants: Vec<Want>,
-    pub(crate) flights: VecDeque<Flight>,
+    pub barriers: BTreeMap<Inode, u64>,
+    /// Who wants content on the servers.
+    pub wants: Vec<Want>,
+    /// Commits on the way, oldest first.
+    pub flights: VecDeque<Flight>,
     /// Lost commits whose mail is not located yet.
-    pub(crate) strays: Vec<Flight>,
+    pub strays: Vec<Flight>,
     /// Commits that lost, or that were begun before the start and are not in the chain: the next commit replaces them.
-    pub(crate) abandoned: Vec<MailId>,
+    pub abandoned: Vec<MailId>,
 }
 
 /// Somebody wants the content of files on the servers.
 #[derive(Debug)]
-pub(crate) struct Want {
-    pub(crate) inodes: BTreeSet<Inode>,
+pub struct Want {
+    /// The files.
+    pub inodes: BTreeSet<Inode>,
     /// Packs that must be stored before.
-    pub(crate) packs: HashSet<u64>,
+    pub packs: HashSet<u64>,
     /// Contents as they were when the packs were cut; absent while the commit itself shall hold the content.
-    pub(crate) snapshots: Option<Vec<Snapshot>>,
-    pub(crate) waiters: Vec<(CallId, Reply)>,
+    pub snapshots: Option<Vec<Snapshot>>,
+    /// Who waits, and the replies.
+    pub waiters: Vec<(CallId, Reply)>,
 }
 
 impl Want {
     /// Whether the want has the content of a file as of a position of the journal.
-    pub(crate) fn covers(&self, inode: Inode, position: u64) -> bool {
+    pub fn covers(&self, inode: Inode, position: u64) -> bool {
         let is_new = |taken: &Vec<Snapshot>| {
             let mut of_it = taken.iter().filter(|snapshot| snapshot.inode == inode);
             of_it.any(|snapshot| snapshot.since >= position)
@@ -67,7 +70,7 @@ impl Want {
     }
 
     /// The content of these files, in the commit itself if it is short.
-    pub(crate) fn of(inodes: BTreeSet<Inode>, waiters: Vec<(CallId, Reply)>) -> Self {
+    pub fn of(inodes: BTreeSet<Inode>, waiters: Vec<(CallId, Reply)>) -> Self {
         Self {
             inodes,
             packs: HashSet::new(),
@@ -79,59 +82,64 @@ impl Want {
 
 /// The content of a file at a moment.
 #[derive(Debug, Clone)]
-pub(crate) struct Snapshot {
-    pub(crate) inode: Inode,
-    pub(crate) since: u64,
-    pub(crate) size: u64,
-    pub(crate) pieces: Vec<(u64, Piece)>,
+pub struct Snapshot {
+    /// The file.
+    pub inode: Inode,
+    /// The position of the journal at that moment.
+    pub since: u64,
+    /// The size.
+    pub size: u64,
+    /// The pieces, by offset.
+    pub pieces: Vec<(u64, Piece)>,
 }
 
 /// A commit on the way.
 #[derive(Debug)]
-pub(crate) struct Flight {
-    pub(crate) number: PackNumber,
-    pub(crate) id: MailId,
-    pub(crate) octets: u32,
-    pub(crate) has_content: bool,
+pub struct Flight {
+    /// The number of the mail.
+    pub number: PackNumber,
+    /// The mail.
+    pub id: MailId,
+    /// Octets of the decoded mail.
+    pub octets: u32,
+    /// Whether the commit has content of files.
+    pub has_content: bool,
     /// The oldest position of the journal that the commit makes needless.
-    pub(crate) from: u64,
-    pub(crate) waiters: Vec<(CallId, Reply)>,
+    pub from: u64,
+    /// Who waits, and the replies.
+    pub waiters: Vec<(CallId, Reply)>,
     /// Chunks in the commit: nobody can fetch them before the commit is in the log.
-    pub(crate) pinned: Vec<(Extent, Bytes)>,
+    pub pinned: Vec<(Extent, Bytes)>,
     /// The ids and lengths of these chunks.
-    pub(crate) names: Vec<(ChunkId, usize, Extent)>,
+    pub names: Vec<(ChunkId, usize, Extent)>,
     /// The checkpoint that the commit names, by its covered generation.
-    pub(crate) checkpoint: Option<NonZeroU64>,
-    pub(crate) rows: Vec<RowChange>,
+    pub checkpoint: Option<NonZeroU64>,
+    /// The rows.
+    pub rows: Vec<RowChange>,
     /// Commits that the record replaces.
-    pub(crate) merged: Vec<MailId>,
+    pub merged: Vec<MailId>,
     /// Whether the commit has changes of other mounts only.
-    pub(crate) adopts: bool,
+    pub adopts: bool,
 }
 
 impl Commits {
     /// Rows that wait for a commit.
-    pub(crate) fn pending(&self) -> usize {
+    pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
     /// Whether a changed row waits for a commit.
-    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+    pub fn holds(&self, key: &[u8]) -> bool {
         self.pending.contains(key)
     }
 
     /// Whether changes wait for a commit, or commits for the log.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         self.since.is_none() && self.flights.is_empty() && self.wants.is_empty()
     }
 
     /// Rows have changed at a position of the journal.
-    pub(crate) fn rows(
-        &mut self,
-        keys: impl Iterator<Item = Vec<u8>>,
-        position: u64,
-        now: Timestamp,
-    ) {
+    pub fn rows(&mut self, keys: impl Iterator<Item = Vec<u8>>, position: u64, now: Timestamp) {
         for key in keys {
             self.pending.insert(key);
             self.pending_from.get_or_insert(position);
@@ -140,18 +148,18 @@ impl Commits {
     }
 
     /// A row has changed that may wait for other changes.
-    pub(crate) fn quietly(&mut self, key: Vec<u8>) {
+    pub fn quietly(&mut self, key: Vec<u8>) {
         self.pending.insert(key);
     }
 
     /// The content of a file has changed by a record at this position or behind it.
-    pub(crate) fn content(&mut self, inode: Inode, position: u64, now: Timestamp) {
+    pub fn content(&mut self, inode: Inode, position: u64, now: Timestamp) {
         self.changed.entry(inode).or_insert(position);
         self.since.get_or_insert(now);
     }
 
     /// A pack is sent under another number.
-    pub(crate) fn renumber(&mut self, before: PackNumber, after: PackNumber) {
+    pub fn renumber(&mut self, before: PackNumber, after: PackNumber) {
         for want in &mut self.wants {
             if want.packs.remove(&before.0) {
                 want.packs.insert(after.0);
@@ -160,7 +168,7 @@ impl Commits {
     }
 
     /// Octets that were to be in a pack are in another one: whoever waits for the first waits for both.
-    pub(crate) fn also(&mut self, pack: PackNumber, other: PackNumber) {
+    pub fn also(&mut self, pack: PackNumber, other: PackNumber) {
         for want in &mut self.wants {
             if want.packs.contains(&pack.0) {
                 want.packs.insert(other.0);
@@ -169,7 +177,7 @@ impl Commits {
     }
 
     /// A chunk of a commit on the way.
-    pub(crate) fn pinned(&self, extent: &Extent) -> Option<Bytes> {
+    pub fn pinned(&self, extent: &Extent) -> Option<Bytes> {
         let flights = self.flights.iter().chain(&self.strays);
         let mut pinned = flights.flat_map(|flight| &flight.pinned);
         pinned
@@ -177,19 +185,20 @@ impl Commits {
             .map(|(_, octets)| octets.clone())
     }
 
-    pub(crate) fn changed(&self) -> impl Iterator<Item = Inode> + '_ {
+    /// Files whose content no commit has.
+    pub fn changed(&self) -> impl Iterator<Item = Inode> + '_ {
         self.changed.keys().copied()
     }
 
     /// A file takes the name of another one.
-    pub(crate) fn barrier(&mut self, inode: Inode, position: u64) {
-        if self.changed.contains_key(&inode) && !is_broken(Breakage::RenameBeforeContent) {
+    pub fn barrier(&mut self, inode: Inode, position: u64) {
+        if self.changed.contains_key(&inode) {
             self.barriers.insert(inode, position);
         }
     }
 
     /// A commit has the content of a file as of a position of the journal.
-    pub(crate) fn included(&mut self, inode: Inode, since: u64) {
+    pub fn included(&mut self, inode: Inode, since: u64) {
         self.changed.insert(inode, since);
         if self
             .barriers
@@ -201,13 +210,13 @@ impl Commits {
     }
 
     /// A file is gone: nobody needs its content.
-    pub(crate) fn forget(&mut self, inode: Inode) {
+    pub fn forget(&mut self, inode: Inode) {
         self.changed.remove(&inode);
         self.barriers.remove(&inode);
     }
 
     /// The content of a file goes on with another inode, or is void.
-    pub(crate) fn moved(&mut self, from: Inode, to: Option<Inode>) {
+    pub fn moved(&mut self, from: Inode, to: Option<Inode>) {
         let since = self.changed.remove(&from);
         let barrier = self.barriers.remove(&from);
         if let (Some(to), Some(since)) = (to, since) {
@@ -233,7 +242,7 @@ impl Commits {
     }
 
     /// Another mount has moved chunks.
-    pub(crate) fn relocate(&mut self, places: &Places) {
+    pub fn relocate(&mut self, places: &Places) {
         let taken = self
             .wants
             .iter_mut()
@@ -248,13 +257,13 @@ impl Commits {
     }
 
     /// Records from a position on are needed.
-    pub(crate) fn hold_from(&mut self, position: u64) {
+    pub fn hold_from(&mut self, position: u64) {
         let from = self.pending_from.get_or_insert(position);
         *from = (*from).min(position);
     }
 
     /// Commits on the way are lost: their changes wait for a commit again, and so does everyone who waited for them.
-    pub(crate) fn lose(&mut self, now: Timestamp) {
+    pub fn lose(&mut self, now: Timestamp) {
         let mut waiters = Vec::new();
         self.based.clear();
         for mut flight in std::mem::take(&mut self.flights) {
@@ -274,19 +283,19 @@ impl Commits {
     }
 
     /// Whether the mail of a lost commit is needed.
-    pub(crate) fn is_stray(&self, id: MailId) -> bool {
+    pub fn is_stray(&self, id: MailId) -> bool {
         self.strays.iter().any(|flight| flight.id == id)
     }
 
     /// Takes a lost commit whose mail is located: pack and octets.
-    pub(crate) fn take_stray(&mut self, id: MailId) -> Option<(PackNumber, u32)> {
+    pub fn take_stray(&mut self, id: MailId) -> Option<(PackNumber, u32)> {
         let place = self.strays.iter().position(|flight| flight.id == id)?;
         let flight = self.strays.remove(place);
         Some((flight.number, flight.octets))
     }
 
     /// The rows that wait are others, which the merge has left.
-    pub(crate) fn wait_for(&mut self, keys: BTreeSet<Vec<u8>>, position: u64, now: Timestamp) {
+    pub fn wait_for(&mut self, keys: BTreeSet<Vec<u8>>, position: u64, now: Timestamp) {
         if keys.is_empty() {
             self.pending.clear();
             return;
@@ -297,7 +306,7 @@ impl Commits {
     }
 
     /// The commits that the next one replaces: as many as a commit can name.
-    pub(crate) fn take_abandoned(&mut self) -> Vec<MailId> {
+    pub fn take_abandoned(&mut self) -> Vec<MailId> {
         let rest = self
             .abandoned
             .split_off(self.abandoned.len().min(MERGED_MAX));
@@ -305,12 +314,12 @@ impl Commits {
     }
 
     /// When changes must be on the way at the latest.
-    pub(crate) fn due(&self, interval: std::time::Duration) -> Option<Timestamp> {
+    pub fn due(&self, interval: std::time::Duration) -> Option<Timestamp> {
         self.since.map(|since| since + interval)
     }
 
     /// The oldest position of the journal that is still needed.
-    pub(crate) fn needed(&self, end: u64) -> u64 {
+    pub fn needed(&self, end: u64) -> u64 {
         let contents = self.changed.values().copied();
         let flights = self.flights.iter().chain(&self.strays);
         let flights = flights.map(|flight| flight.from);
@@ -319,7 +328,7 @@ impl Commits {
     }
 
     /// Takes everyone who waits.
-    pub(crate) fn take_waiters(&mut self) -> Vec<CallId> {
+    pub fn take_waiters(&mut self) -> Vec<CallId> {
         let wants = self.wants.drain(..).flat_map(|want| want.waiters);
         let flights = self
             .flights

@@ -8,31 +8,38 @@ use vere_ports::files::{CallId, Inode};
 use vere_ports::mail_accounts::Urgency;
 
 /// Octets read ahead of a program that reads in order, at first and at most: 32 MiB are 640 MB/s over a round trip of 50 ms.
-pub(crate) const AHEAD_MIN: u64 = 256 << 10;
-pub(crate) const AHEAD_MAX: u64 = 32 << 20;
+pub const AHEAD_MIN: u64 = 256 << 10;
+/// Octets read ahead at most.
+pub const AHEAD_MAX: u64 = 32 << 20;
 /// Octets between reads in order: of a kernel's reads of 1 MiB, those of two loops may arrive in the other order.
-pub(crate) const AHEAD_NEAR: u64 = 2 << 20;
+pub const AHEAD_NEAR: u64 = 2 << 20;
 /// Octets of a file that is fetched whole when a program opens the file.
-pub(crate) const WHOLE_MAX: u64 = 8 << 20;
+pub const WHOLE_MAX: u64 = 8 << 20;
 
 /// Reads under way.
 #[derive(Debug, Default)]
-pub(crate) struct Reads {
-    pub(crate) waiting: HashMap<CallId, Waiting>,
-    pub(crate) fetches: HashMap<Extent, Fetch>,
-    pub(crate) ahead: HashMap<Inode, Ahead>,
+pub struct Reads {
+    /// Reads that wait.
+    pub waiting: HashMap<CallId, Waiting>,
+    /// Chunks on the way.
+    pub fetches: HashMap<Extent, Fetch>,
+    /// Programs that read in order, by file.
+    pub ahead: HashMap<Inode, Ahead>,
 }
 
 /// A read and its pieces, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    pub(crate) slots: Vec<Slot>,
+pub struct Waiting {
+    /// The pieces.
+    pub slots: Vec<Slot>,
 }
 
 /// A piece of a read.
 #[derive(Debug)]
-pub(crate) enum Slot {
+pub enum Slot {
+    /// So many zeros.
     Zeros(usize),
+    /// Octets that are there.
     Ready(Bytes),
     /// So many octets of a chunk on the way, behind those to be skipped.
     Chunk(Extent, usize, usize),
@@ -41,7 +48,8 @@ pub(crate) enum Slot {
 }
 
 impl Slot {
-    pub(crate) fn ready(octets: Option<Bytes>, skip: usize, length: usize) -> Self {
+    /// A piece of a chunk that is there.
+    pub fn ready(octets: Option<Bytes>, skip: usize, length: usize) -> Self {
         let end = skip.checked_add(length);
         match (octets, end) {
             (Some(octets), Some(end)) if end <= octets.len() => {
@@ -63,7 +71,8 @@ impl Slot {
 }
 
 impl Waiting {
-    pub(crate) fn arrived(&mut self, chunk: Extent, octets: &Bytes) {
+    /// A chunk is there.
+    pub fn arrived(&mut self, chunk: Extent, octets: &Bytes) {
         for slot in &mut self.slots {
             if let Slot::Chunk(wanted, skip, length) = slot
                 && *wanted == chunk
@@ -73,7 +82,8 @@ impl Waiting {
         }
     }
 
-    pub(crate) fn octets(self) -> Option<Bytes> {
+    /// All octets, if every piece is there.
+    pub fn octets(self) -> Option<Bytes> {
         let mut slots = self.slots.into_iter();
         if let [Slot::Ready(octets)] = slots.as_slice() {
             return Some(octets.clone());
@@ -97,40 +107,44 @@ impl Waiting {
 
 /// A chunk on the way.
 #[derive(Debug)]
-pub(crate) struct Fetch {
-    pub(crate) callers: Vec<CallId>,
+pub struct Fetch {
+    /// Reads that wait for the chunk.
+    pub callers: Vec<CallId>,
     /// The place in a file, for reports.
-    pub(crate) inode: Inode,
-    pub(crate) offset: u64,
-    pub(crate) urgency: Urgency,
+    pub inode: Inode,
+    /// The offset there.
+    pub offset: u64,
+    /// How urgent the chunk is.
+    pub urgency: Urgency,
     /// Copies not tried yet.
-    pub(crate) copies: Vec<MailCopy>,
+    pub copies: Vec<MailCopy>,
     /// Whether a mail of a tried copy is gone, or is none.
-    pub(crate) is_damaged: bool,
-    /// What the tried copies said.
+    pub is_damaged: bool,
     /// Accounts whose copies of commits were searched.
-    pub(crate) searched: Vec<u16>,
-    pub(crate) reasons: Vec<String>,
+    pub searched: Vec<u16>,
+    /// What the tried copies said.
+    pub reasons: Vec<String>,
 }
 
 /// A program that reads a file in order.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ahead {
+pub struct Ahead {
     /// Where the next read in order begins.
-    pub(crate) next: u64,
-    pub(crate) window: u64,
+    pub next: u64,
+    /// Octets to be asked for ahead.
+    pub window: u64,
     /// Up to here everything is asked for.
-    pub(crate) asked: u64,
+    pub asked: u64,
 }
 
 impl Reads {
     /// Chunks on the way.
-    pub(crate) fn fetching(&self) -> usize {
+    pub fn fetching(&self) -> usize {
         self.fetches.len()
     }
 
     /// Nobody waits for a read any more.
-    pub(crate) fn give_up(&mut self, call: CallId) {
+    pub fn give_up(&mut self, call: CallId) {
         if self.waiting.remove(&call).is_some() {
             for fetch in self.fetches.values_mut() {
                 fetch.callers.retain(|caller| *caller != call);
@@ -139,7 +153,7 @@ impl Reads {
     }
 
     /// The file is closed: nothing is read ahead any more.
-    pub(crate) fn closed(&mut self, inode: Inode) {
+    pub fn closed(&mut self, inode: Inode) {
         self.ahead.remove(&inode);
     }
 }

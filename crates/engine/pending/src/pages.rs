@@ -9,39 +9,40 @@ use vere_ports::mail_accounts::Urgency;
 use vere_units::Timestamp;
 
 use crate::format::{Locator, MailCopy, MailId};
-use crate::volume::page_store::PAGES_OCTETS;
+use vere_keep::page_store::PAGES_OCTETS;
 
 /// Pages asked for at once.
-pub(crate) const ASKED_MAX: usize = 64;
+pub const ASKED_MAX: usize = 64;
 /// Calls that wait for pages; a further one fails with ENOMEM. Each belongs to a thread of a program, which waits too.
-pub(crate) const PARKED_MAX: usize = 16_384;
+pub const PARKED_MAX: usize = 16_384;
 /// Pages that no account has, and mails with other UIDs, which are remembered; beyond, all are looked for again.
-pub(crate) const REMEMBERED_MAX: usize = 1_024;
+pub const REMEMBERED_MAX: usize = 1_024;
 /// How long a page that no account has is not asked for again.
-pub(crate) const LOST_FOR: Duration = Duration::from_secs(60);
+pub const LOST_FOR: Duration = Duration::from_secs(60);
 
 /// The mail of a page and its place there.
-pub(crate) type PageKey = (MailId, u32);
+pub type PageKey = (MailId, u32);
 
 /// The key of a page.
-pub(crate) const fn key_of(at: &Locator) -> PageKey {
+pub const fn key_of(at: &Locator) -> PageKey {
     (at.mail, at.at)
 }
 
 /// Pages on the way, and waiting callers.
 #[derive(Debug)]
-pub(crate) struct PageFetches {
+pub struct PageFetches {
     /// Octets of decoded pages in memory between two events.
-    pub(crate) octets_max: usize,
-    pub(crate) fetches: HashMap<PageKey, PageFetch>,
+    pub octets_max: usize,
+    /// Pages on the way.
+    pub fetches: HashMap<PageKey, PageFetch>,
     /// Requests under way.
-    pub(crate) asked: usize,
+    pub asked: usize,
     /// Pages without a copy in any account, each with the time of the next question.
-    pub(crate) lost: HashMap<PageKey, Timestamp>,
+    pub lost: HashMap<PageKey, Timestamp>,
     /// Mails that have other UIDs than their locators tell: UIDVALIDITY, UID.
-    pub(crate) moved: HashMap<MailId, (u32, u32)>,
+    pub moved: HashMap<MailId, (u32, u32)>,
     /// Calls that wait for pages, in the order of the kernel.
-    pub(crate) parked: VecDeque<Parked>,
+    pub parked: VecDeque<Parked>,
 }
 
 impl Default for PageFetches {
@@ -59,45 +60,54 @@ impl Default for PageFetches {
 
 /// A page on the way.
 #[derive(Debug)]
-pub(crate) struct PageFetch {
-    pub(crate) at: Locator,
-    pub(crate) urgency: Urgency,
+pub struct PageFetch {
+    /// The page.
+    pub at: Locator,
+    /// How urgent the page is.
+    pub urgency: Urgency,
     /// Copies that were not tried.
-    pub(crate) copies: Vec<MailCopy>,
+    pub copies: Vec<MailCopy>,
     /// The copy that is asked for.
-    pub(crate) asking: Option<MailCopy>,
+    pub asking: Option<MailCopy>,
     /// Whether the account was asked, or is being asked, for the UID of the mail.
-    pub(crate) has_searched: bool,
+    pub has_searched: bool,
     /// Accounts whose copies were searched.
-    pub(crate) searched: Vec<u16>,
-    pub(crate) is_asked: bool,
-    pub(crate) reasons: Vec<String>,
+    pub searched: Vec<u16>,
+    /// Whether an account is being asked.
+    pub is_asked: bool,
+    /// What accounts have said.
+    pub reasons: Vec<String>,
 }
 
 /// A call that waits for pages.
 #[derive(Debug)]
-pub(crate) struct Parked {
-    pub(crate) id: CallId,
-    pub(crate) caller: Caller,
-    pub(crate) call: Call,
+pub struct Parked {
+    /// The call.
+    pub id: CallId,
+    /// The program.
+    pub caller: Caller,
+    /// What the program wants.
+    pub call: Call,
     /// The file that the call is about.
-    pub(crate) inode: Option<Inode>,
-    pub(crate) is_change: bool,
-    pub(crate) pages: BTreeSet<PageKey>,
+    pub inode: Option<Inode>,
+    /// Whether the call changes the file.
+    pub is_change: bool,
+    /// The pages that are missing.
+    pub pages: BTreeSet<PageKey>,
 }
 
 /// A walk over all pages that brings those which are missing.
 #[derive(Debug, Default)]
-pub(crate) struct Bring {
+pub struct Bring {
     /// The root at which the walk began.
-    pub(crate) root: Option<Locator>,
+    pub root: Option<Locator>,
     /// Pages to be looked at, and their levels as far as known.
-    pub(crate) left: Vec<(Locator, Option<u8>)>,
+    pub left: Vec<(Locator, Option<u8>)>,
 }
 
 /// What a reader of rows finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Rows {
+pub enum Rows {
     /// Every row is there.
     Here,
     /// Pages on the way.
@@ -108,14 +118,14 @@ pub(crate) enum Rows {
 
 impl PageFetches {
     /// Whether a call on a file has to wait behind another one that waits: the order of changes of a file is the kernel's.
-    pub(crate) fn holds_up(&self, before: usize, inode: Option<Inode>, is_change: bool) -> bool {
+    pub fn holds_up(&self, before: usize, inode: Option<Inode>, is_change: bool) -> bool {
         let mut earlier = self.parked.iter().take(before);
         inode.is_some()
             && earlier.any(|parked| parked.inode == inode && (parked.is_change || is_change))
     }
 
     /// Takes calls out of the queue.
-    pub(crate) fn take(&mut self, which: impl Fn(&Parked) -> bool) -> VecDeque<Parked> {
+    pub fn take(&mut self, which: impl Fn(&Parked) -> bool) -> VecDeque<Parked> {
         let (taken, kept) = std::mem::take(&mut self.parked)
             .into_iter()
             .partition(|parked| which(parked));
@@ -124,14 +134,14 @@ impl PageFetches {
     }
 
     /// A page is there, or is lost: nobody waits for the page any more.
-    pub(crate) fn arrived(&mut self, key: PageKey) {
+    pub fn arrived(&mut self, key: PageKey) {
         for parked in &mut self.parked {
             parked.pages.remove(&key);
         }
     }
 
     /// The first call from a position on that waits for no page any more.
-    pub(crate) fn next_ready(&self, from: usize) -> Option<usize> {
+    pub fn next_ready(&self, from: usize) -> Option<usize> {
         let mut all = self.parked.iter().enumerate().skip(from);
         let ready = all.find(|(place, parked)| {
             parked.pages.is_empty() && !self.holds_up(*place, parked.inode, parked.is_change)
