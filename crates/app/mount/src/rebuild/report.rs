@@ -168,9 +168,13 @@ impl Report {
                 Some(covers) => format!("the checkpoint of generation {covers}"),
                 None => "the first commit".to_owned(),
             };
+            let writer = match origin.writer {
+                0 => "registers when the lead answers".to_owned(),
+                writer => format!("is writer {writer}"),
+            };
             line(format!(
-                "generation {} (fingerprint {}), from {from} and {} commits behind; this machine is writer {}",
-                origin.generation, origin.fingerprint, origin.commits, origin.writer
+                "generation {} (fingerprint {}), from {from} and {} commits behind; this machine {writer}",
+                origin.generation, origin.fingerprint, origin.commits
             ));
         }
         if self.salvaged != Value::Null {

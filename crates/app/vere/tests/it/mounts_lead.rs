@@ -9,13 +9,14 @@ use serde_json::Value;
 use vere_faults::dovecot::Dovecot;
 use vere_faults::relay::Relay;
 
-use crate::harness::{assert_has, fails_with, run, vere, wait_until};
+use crate::harness::{assert_has, fails_with, output_of, run, vere, wait_until};
 use crate::mounts::can_mount;
 
 struct Two {
     relay: Relay,
     _lead: Dovecot,
     _second: Dovecot,
+    accounts: [String; 2],
     folder: tempfile::TempDir,
 }
 
@@ -32,12 +33,14 @@ impl Two {
             relay,
             _lead: lead,
             _second: second,
+            accounts,
             folder,
         };
         fs::create_dir(two.point()).expect("a folder");
         fs::write(two.path("password"), "secret\n").expect("room");
         fs::write(two.path("phrase"), "a pass phrase\n").expect("room");
-        let mut init = two.fs(&["init", "home", &accounts[0], &accounts[1], "--clear"]);
+        let mut init = two.fs(&["init", "home", &two.accounts[0], &two.accounts[1]]);
+        init.arg("--clear");
         init.args(["--replicas", "2", "--strategy", "all", "--password-file"]);
         init.arg(two.path("password"));
         run(init.arg("--passphrase-file").arg(two.path("phrase")));
@@ -146,6 +149,41 @@ fn a_volume_is_read_without_its_lead() {
     fs::write(two.point().join("new"), "written").expect("a file");
     run(&mut two.fs(&["sync", "home"]));
     two.wait_for_copy();
+    two.umount();
+}
+
+/// Both accounts and the passphrase find the volume again while the lead is away.
+#[test]
+fn a_volume_is_found_again_without_its_lead() {
+    let Some(two) = Two::new() else { return };
+    run(&mut two.mounting());
+    let large = fill(&two.point());
+    run(&mut two.fs(&["sync", "home"]));
+    two.wait_for_copy();
+    two.umount();
+    two.relay.refuse(true);
+    for folder in ["config", "state", "cache"] {
+        fs::remove_dir_all(two.path(folder)).expect("a folder");
+    }
+    let mut rebuild = two.fs(&["rebuild", "home", &two.accounts[0], &two.accounts[1]]);
+    rebuild.arg("--clear");
+    rebuild.arg("--password-file").arg(two.path("password"));
+    rebuild.arg("--passphrase-file").arg(two.path("phrase"));
+    // The account that fails is named, by the exit code too.
+    let said = output_of(&mut rebuild, "");
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&said.stdout),
+        String::from_utf8_lossy(&said.stderr)
+    );
+    assert_has(&said, &["registers when the lead answers", "are written"]);
+    run(&mut two.mounting());
+    check(&two.point(), &large);
+    two.umount();
+    two.relay.refuse(false);
+    run(&mut two.mounting());
+    fs::write(two.point().join("new"), "written").expect("a file");
+    run(&mut two.fs(&["sync", "home"]));
     two.umount();
 }
 

@@ -317,6 +317,13 @@ impl<S: Storage> Volume<S> {
         }
     }
 
+    /// A check repairs: whole copies are compared with the lead.
+    pub(super) fn compare_mirrors(&mut self) {
+        let copies = self.mirrors.copies.values_mut();
+        copies.for_each(Copy::compare_whole);
+        self.tend_mirrors();
+    }
+
     /// When copies go on without an answer.
     pub(super) fn mirrors_due(&self) -> Option<Timestamp> {
         let mirrors = &self.mirrors;

@@ -28,12 +28,49 @@ use crate::volume::state::follow::Follow;
 use crate::volume::state::opening::OpenError;
 use crate::volume::step::Moment;
 
+/// UIDVALIDITY of log and pages, and the UIDs of page mails that are not where their locators say.
+struct Places {
+    log: u32,
+    pages: u32,
+    moved: HashMap<MailId, u32>,
+}
+
 impl<S: Storage> Volume<S> {
     /// Numbers of mailboxes, strategies of groups, accounts that have left.
     pub(in crate::volume) fn read_facts(&mut self) -> Result<(), Errno> {
         self.number_mailboxes()?;
         self.read_strategies()?;
         self.leave_out_gone();
+        Ok(())
+    }
+
+    /// The volume goes on under its lead. `later` are commits behind the one on which changes of the journal lie.
+    fn go_on(
+        &mut self,
+        (log, later): (Log, Vec<Found>),
+        places: Places,
+        lost_writer: u16,
+    ) -> Result<(), OpenError> {
+        let uid_validity = places.log;
+        self.accounts
+            .number(self.terms.lead, LOG_MAILBOX, uid_validity);
+        if self.is_of_another_machine() {
+            self.writer = 0;
+        }
+        self.tend_epoch();
+        if self.writer == 0 {
+            self.note_writer(lost_writer)?;
+        }
+        self.begin(&later)?;
+        self.note_base()?;
+        self.read_facts()?;
+        self.place_pages(places.pages, places.moved);
+        self.begin_mirrors(log.chain.iter().chain(&later), uid_validity);
+        self.catch_up(later, uid_validity);
+        self.begin_scan();
+        self.follow_others(log.outside);
+        self.begin_sending();
+        self.make_copies();
         Ok(())
     }
 
@@ -71,24 +108,9 @@ impl<S: Storage> Opening<S> {
         };
         let epoch = log.chain.last().map_or(0, |newest| newest.head.epoch);
         let gone = self.gone(&log.chain);
-        let newest = log
-            .chain
-            .last()
-            .map_or(0, |newest| newest.record.generation);
-        self.check_copy(gone, newest)?;
-        let replay = Replay::of(&self.records, &log.chain, &log.outside, gone);
-        let replay = replay.map_err(|lacking| OpenError::RolledBack {
-            generation: lacking.generation,
-        })?;
-        let covered = log
-            .chain
-            .len()
-            .saturating_sub(self.behind(&log.chain).count());
-        let below = match replay.has_changes(&self.records) {
-            true => replay.base.max(covered),
-            false => log.chain.len(),
-        };
-        let later = log.chain.split_off(below.min(log.chain.len()));
+        self.check_copy(gone, &log.chain, &log.outside)?;
+        let replay = self.replay_of(&log, gone)?;
+        let later = self.split_later(&mut log, &replay);
         let Some(base) = log.chain.last() else {
             return Err(self.limit.map_or(missing, |_| OpenError::Overtaken));
         };
@@ -106,9 +128,8 @@ impl<S: Storage> Opening<S> {
                 return Err(OpenError::Overtaken);
             }
         }
-        for found in &later {
-            follow.named(&found.record.merged);
-        }
+        let merged_later = later.iter().map(|found| &found.record.merged);
+        merged_later.for_each(|merged| follow.named(merged));
         follow.registration = registration(&self.of.machine, self.random);
         let checkpoints = self.checkpoints(&log.chain);
         let mut volume = assemble(
@@ -127,28 +148,35 @@ impl<S: Storage> Opening<S> {
             volume.stand_in((of.account, of.reason), later, self.uid_validity)?;
             return Ok(volume);
         }
-        volume.accounts.number(lead, LOG_MAILBOX, self.uid_validity);
-        if volume.is_of_another_machine() {
-            volume.writer = 0;
-        }
-        volume.tend_epoch();
-        if volume.writer == 0 {
-            volume.note_writer(self.lost_writer)?;
-        }
-        volume.begin(&later)?;
-        volume.note_base()?;
-        volume.read_facts()?;
-        volume.place_pages(self.pages_validity, self.moved);
-        volume.begin_mirrors(log.chain.iter().chain(&later), self.uid_validity);
-        volume.catch_up(later, self.uid_validity);
-        volume.begin_scan();
-        volume.follow_others(log.outside);
-        volume.begin_sending();
-        volume.make_copies();
+        let places = Places {
+            log: self.uid_validity,
+            pages: self.pages_validity,
+            moved: self.moved,
+        };
+        volume.go_on((log, later), places, self.lost_writer)?;
         if let Some(merged) = merged {
             volume.tell_brought(merged);
         }
         Ok(volume)
+    }
+
+    /// The records of the journal that no commit has.
+    fn replay_of(&self, log: &Log, gone: Option<Won>) -> Result<Replay, OpenError> {
+        let replay = Replay::of(&self.records, &log.chain, &log.outside, gone);
+        replay.map_err(|lacking| OpenError::RolledBack {
+            generation: lacking.generation,
+        })
+    }
+
+    /// Takes the commits out of the chain that are followed one by one, above the changes of the journal.
+    fn split_later(&self, log: &mut Log, replay: &Replay) -> Vec<Found> {
+        let behind = self.behind(&log.chain).count();
+        let covered = log.chain.len().saturating_sub(behind);
+        let below = match replay.has_changes(&self.records) {
+            true => replay.base.max(covered),
+            false => log.chain.len(),
+        };
+        log.chain.split_off(below.min(log.chain.len()))
     }
 
     /// The chain must have the commit that a person expects, if any.

@@ -25,6 +25,7 @@ use crate::pages::PageTree;
 
 mod base;
 mod bring;
+mod copy;
 mod end;
 mod late;
 mod log;
@@ -32,8 +33,8 @@ mod needed;
 mod read;
 mod stand_in;
 
-use self::stand_in::StandIn;
-pub use self::stand_in::is_outage;
+use self::copy::StandIn;
+pub use self::copy::is_outage;
 
 /// Commits or pages read at once.
 const READS_MAX: usize = 64;
@@ -213,33 +214,35 @@ impl<S: Storage> Opening<S> {
             lost_writer: 0,
             stand_in: stand_in.map(|(of, _)| of),
         };
+        opening.ask_first(remembered);
+        opening
+    }
+
+    /// The first requests, by the newest commit that the journal knows.
+    fn ask_first(&mut self, remembered: Option<Option<Won>>) {
         let end = Request::List {
-            mailbox: mailbox_name(opening.mailboxes().1),
+            mailbox: mailbox_name(self.mailboxes().1),
             range: UidRange {
-                first: opening.stand_in.as_ref().map_or(u32::MAX, |_| 1),
+                first: self.stand_in.as_ref().map_or(u32::MAX, |_| 1),
                 last: None,
             },
         };
-        if opening.error.is_some() {
-            opening.stage = Stage::Over;
-            return opening;
+        if self.error.is_some() {
+            self.stage = Stage::Over;
+            return;
         }
         // In this order all requests go at once: a long listing keeps its mailbox open.
-        opening.ask(opening.source(), end, Asked::PagesEnd);
-        if opening.stand_in.is_some() {
-            opening.begin_at_copy();
-            return opening;
-        }
+        self.ask(self.source(), end, Asked::PagesEnd);
         match remembered {
-            Some(Some(won)) => opening.begin_at(won),
-            Some(None) => opening.list(u32::MAX),
+            _ if self.stand_in.is_some() => self.begin_at_copy(),
+            Some(Some(won)) => self.begin_at(won),
+            Some(None) => self.list(u32::MAX),
             None => {
                 // The journal may know a commit of any age.
-                opening.stage = Stage::Tail;
-                opening.list(1);
+                self.stage = Stage::Tail;
+                self.list(1);
             }
         }
-        opening
     }
 
     /// Begins where the last mount has ended: a round trip less than with a look for the end of the log, and one less than with

@@ -1,36 +1,16 @@
 //! An opening from a copy, while the lead does not answer. UIDs of the lead say nothing there: generations do, and pages are
 //! where the copy's listing has them. The volume takes no changes.
 
-use std::collections::BTreeMap;
-
-use vere_ports::mail_accounts::{Fault, Listed};
+use vere_ports::mail_accounts::Listed;
 use vere_ports::storage::Storage;
 
 use super::{Opening, SLACK};
 use crate::format::commit::Checkpoint;
 use crate::format::{Kind, Subject};
 use crate::volume::accounts::{LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX, PAGES_MAILBOX};
+use crate::volume::found::Found;
 use crate::volume::record::Won;
 use crate::volume::state::opening::OpenError;
-
-/// The account that stands in for the lead, and why.
-#[derive(Debug)]
-pub(super) struct StandIn {
-    pub(super) account: u16,
-    pub(super) reason: String,
-    /// Generations of the commits listed, by UID.
-    generations: BTreeMap<u32, u64>,
-}
-
-impl StandIn {
-    pub(super) const fn new(account: u16, reason: String) -> Self {
-        Self {
-            account,
-            reason,
-            generations: BTreeMap::new(),
-        }
-    }
-}
 
 impl<S: Storage> Opening<S> {
     /// The account whose log is read.
@@ -135,24 +115,23 @@ impl<S: Storage> Opening<S> {
         self.list(1);
     }
 
-    /// A copy that is older than what this machine has seen does not stand in.
-    pub(super) fn check_copy(&self, gone: Option<Won>, newest: u64) -> Result<(), OpenError> {
-        match (&self.stand_in, gone) {
-            (Some(of), Some(gone)) if gone.generation > newest => Err(OpenError::CopyBehind {
+    /// A copy that is older than what this machine has seen does not stand in, and neither does one with a gap.
+    pub(super) fn check_copy(
+        &self,
+        gone: Option<Won>,
+        chain: &[Found],
+        outside: &[Found],
+    ) -> Result<(), OpenError> {
+        let found = chain.last().map_or(0, |newest| newest.record.generation);
+        let behind = outside.iter().map(|found| found.record.generation);
+        let expected = behind.chain(gone.map(|gone| gone.generation)).max();
+        match (&self.stand_in, expected) {
+            (Some(of), Some(expected)) if expected > found => Err(OpenError::CopyBehind {
                 account: of.account,
-                found: newest,
-                expected: gone.generation,
+                found,
+                expected,
             }),
             _ => Ok(()),
         }
     }
-}
-
-/// Whether a failure to open says that the lead does not answer, so that a copy may stand in.
-#[must_use]
-pub const fn is_outage(fault: &Fault) -> bool {
-    matches!(
-        fault,
-        Fault::Unreachable(_) | Fault::Login(_) | Fault::Throttled(..) | Fault::Refused(_)
-    )
 }

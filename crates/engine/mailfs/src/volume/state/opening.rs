@@ -29,16 +29,16 @@ pub enum OpenError {
         /// The generation of the missing commit.
         generation: u64,
     },
-    /// A copy lacks commits that this machine has seen, and the lead does not answer.
+    /// A copy lacks commits that this machine has seen, or that later ones lie on, and the lead does not answer.
     #[error(
-        "the lead does not answer, and its copy on account {account} ends with generation {found}; expected generation {expected}, which this machine has seen. Mount again when the lead answers"
+        "the lead does not answer, and its copy on account {account} ends with generation {found}; expected generation {expected}. Mount again when the lead answers"
     )]
     CopyBehind {
         /// The account.
         account: u16,
         /// The newest generation of the copy.
         found: u64,
-        /// The newest generation that this machine has seen.
+        /// The newest generation that there is.
         expected: u64,
     },
     /// The chain lacks the commit that a person expects.

@@ -213,3 +213,102 @@ fn a_copy_is_no_log() {
     let error = world.mount().unwrap_err();
     assert!(matches!(error, OpenError::NoVolume(2)), "{error}");
 }
+
+/// The lead goes away at any request and comes back later: nothing that a call has acknowledged is lost, and the copy is whole.
+#[test]
+fn the_lead_may_go_away_at_every_request() {
+    for at in 0..20 {
+        let mut world = world();
+        world.put(ROOT, "before", b"1");
+        world.sync().unwrap();
+        let left = std::rc::Rc::new(std::cell::Cell::new(at));
+        let counter = left.clone();
+        world.fortune = Box::new(move |account, _| {
+            if account.0 != 1 || counter.get() == i32::MAX {
+                return Luck::Good;
+            }
+            counter.set(counter.get().saturating_sub(1));
+            match counter.get() {
+                0.. => Luck::Good,
+                -1 => Luck::Unanswered,
+                _ => Luck::Lost,
+            }
+        });
+        let mut files = vec![("before".to_owned(), b"1".to_vec())];
+        for number in 0..3 {
+            let (name, content) = (format!("f{number}"), noise(number, 300));
+            world.put(ROOT, &name, &content);
+            files.push((name, content));
+            // Without the lead a sync fails in time, and the change waits.
+            let _ended = world.sync();
+        }
+        left.set(i32::MAX);
+        for _ in 0..20 {
+            world.pass(Duration::from_secs(60));
+        }
+        assert_eq!(world.finish(), Ok(Reply::Done), "request {at}");
+        world.lose_folder();
+        lose_lead(&mut world);
+        world.mount_copy().unwrap();
+        check(&mut world, &files);
+    }
+}
+
+/// An opening from a copy whose requests fail is no opening, and the next one serves.
+#[test]
+fn an_opening_from_a_copy_may_fail_at_every_request() {
+    let mut world = world();
+    let files = fill(&mut world);
+    world.lose_folder();
+    let mut failed = 0;
+    for at in 0..12 {
+        let mut left = at;
+        world.fortune = Box::new(move |account, _| {
+            left -= 1;
+            match account.0 {
+                2 if left != -1 => Luck::Good,
+                _ => Luck::Lost,
+            }
+        });
+        match world.mount_copy() {
+            // The request was one ahead of need.
+            Ok(()) => {}
+            Err(OpenError::Account(2, _)) => failed += 1,
+            Err(error) => panic!("request {at}: {error}"),
+        }
+        world.lose_folder();
+    }
+    assert!(failed > 3, "{failed}");
+    lose_lead(&mut world);
+    world.mount_copy().unwrap();
+    check(&mut world, &files);
+}
+
+/// A copy with a gap is no state of the volume; a check with repair fills the gap.
+#[test]
+fn a_gap_of_a_copy_is_noticed_and_filled() {
+    let mut world = world();
+    let files = fill(&mut world);
+    for number in 0..4 {
+        world.put(ROOT, &format!("g{number}"), b"short");
+        world.sync().unwrap();
+    }
+    world.settle();
+    let log = &mut world.shelf(2, "log-copy").mails;
+    let all: Vec<u32> = log.keys().copied().collect();
+    log.remove(&all[all.len() - 3]);
+    world.kill();
+    let disk = std::mem::take(&mut world.disk);
+    lose_lead(&mut world);
+    let error = world.mount_copy().unwrap_err();
+    assert!(matches!(error, OpenError::CopyBehind { .. }), "{error}");
+    world.fortune = Box::new(|_, _| Luck::Good);
+    world.disk = disk;
+    world.mount().unwrap();
+    world.check(false, true);
+    world.settle();
+    world.lose_folder();
+    lose_lead(&mut world);
+    world.mount_copy().unwrap();
+    check(&mut world, &files);
+}

@@ -26,7 +26,11 @@ use crate::format::FormatError;
 impl<S: Storage> Volume<S> {
     /// Begins a check. Returns whether no other run is under way.
     pub fn check(&mut self, now: Moment, terms: CheckTerms) -> bool {
-        self.begin_upkeep(now, What::Check(terms, CheckReport::default()))
+        let has_begun = self.begin_upkeep(now, What::Check(terms, CheckReport::default()));
+        if has_begun && terms.repair {
+            self.compare_mirrors();
+        }
+        has_begun
     }
 
     /// Begins a collection of garbage. Returns whether no other run is under way.
