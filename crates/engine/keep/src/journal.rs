@@ -489,5 +489,6 @@ mod backlog;
 mod error;
 mod failed;
 mod head;
+mod reread;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 //! What a volume on mail accounts keeps on the local disk. The [`journal`] has every change until a commit has the change, in
-//! [`record`]s. Pages ([`page_store`]), chunks ([`chunk_store`]) and hints to the chunks of the volume ([`local`]) are there for
+//! [`record`]s, and gives octets back ([`regain`]). Pages ([`page_store`]), chunks ([`chunk_store`]) and hints to the chunks of the volume ([`local`]) are there for
 //! speed alone: a mount without them is slower, and loses nothing. The crate `vere-mailfs` fills and asks the stores.
 
 pub mod chunk_store;
@@ -10,6 +10,7 @@ pub mod local;
 mod numbered;
 pub mod page_store;
 pub mod record;
+pub mod regain;
 #[cfg(test)]
 mod tests;
 

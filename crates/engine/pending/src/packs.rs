@@ -1,5 +1,7 @@
 //! Places of packs on accounts, opened chunks in memory, and the fate of written octets on the way.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use hashbrown::HashMap;
 use lru::LruCache;
@@ -144,6 +146,17 @@ impl Fates {
             Fate::Placed { extent, .. } => Some(extent.pack.0),
             Fate::Sending(_) => None,
         })
+    }
+
+    /// These packs are lost: octets placed there have no fate any more.
+    pub(crate) fn forget(&mut self, packs: &BTreeSet<u64>) {
+        let is_lost = |range: &FateRange| match range.fate {
+            Fate::Placed { extent, .. } => packs.contains(&extent.pack.0),
+            Fate::Sending(_) => false,
+        };
+        for ranges in self.by_buffer.values_mut() {
+            ranges.retain(|range| !is_lost(range));
+        }
     }
 
     /// Another mount has moved chunks.

@@ -11,6 +11,7 @@
     )
 )]
 
+mod again;
 mod attributes;
 mod damage;
 mod files;

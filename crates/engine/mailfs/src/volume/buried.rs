@@ -2,8 +2,9 @@
 //! mount that was offline for long between a pack and its commit finds the pack gone. Equal content that the mount has named,
 //! instead of sending it, may be gone as well.
 //!
-//! No commit may name such a pack, since the journal would be released with the last copy. So the mount takes no more changes
-//! and sends no commit: the next mount sends the octets of the journal again, in new packs.
+//! No commit may name such a pack, since the journal would be released with the last copy. So the octets of the journal are sent
+//! again, in new packs ([`again`](super::again)). Where the journal lacks octets, or has more than may wait at once, the mount
+//! takes no more changes and sends no commit: the next mount sends the content.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ use crate::tree::Sides;
 impl<S: Storage> Volume<S> {
     /// Looks whether packs of content that no commit has are gone, or may go at any time, after a commit of another mount. A
     /// removal follows the commit with the time of its collection: a mount that has not seen this commit loses to it.
-    pub(super) fn find_buried(&self, theirs: &Sides) -> Result<Option<u64>, Errno> {
+    pub(super) fn find_buried(&self, theirs: &Sides) -> Result<BTreeSet<u64>, Errno> {
         let is_of_collection = |key: &Vec<u8>| {
             matches!(
                 Key::decode(key),
@@ -27,14 +28,18 @@ impl<S: Storage> Volume<S> {
             )
         };
         if self.uploads.placed.is_empty() || !theirs.keys().any(is_of_collection) {
-            return Ok(None);
+            return Ok(BTreeSet::new());
         }
+        let mut buried = BTreeSet::new();
         for number in self.placed_and_named()? {
             if self.is_buried(number, theirs)? {
-                return Ok(Some(number));
+                buried.insert(number);
             }
         }
-        Ok(None)
+        if !buried.is_empty() {
+            self.files_in(&buried)?;
+        }
+        Ok(buried)
     }
 
     /// Whether a pack of an open commit has had a tombstone since the commit's parent, and the tombstone has ended.

@@ -4,6 +4,7 @@
 //! (`uploads`), rows in `commits`, whose order is the `chain`'s matter. `reads` brings octets back.
 
 mod adopt;
+mod again;
 mod bases;
 mod boot;
 mod bring;

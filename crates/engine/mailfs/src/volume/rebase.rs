@@ -29,8 +29,8 @@ struct Rebased {
     parts: Vec<Part>,
     /// Rows that wait for a commit.
     local: BTreeSet<Vec<u8>>,
-    /// A pack of content that no commit has, which is gone.
-    buried: Option<u64>,
+    /// Packs of content that no commit has, which are gone.
+    buried: BTreeSet<u64>,
 }
 
 impl<S: Storage> Volume<S> {
@@ -110,9 +110,6 @@ impl<S: Storage> Volume<S> {
             self.files.keep(inode, row);
         }
         self.settle_contents((&rebased.ours, &rebased.theirs), &rebased.merged)?;
-        if let Some(pack) = rebased.buried {
-            self.fail(Notice::Buried(pack));
-        }
         rebased.parts.extend(self.relocate(&rebased.merged.places));
         self.number_theirs(&rebased.theirs);
         self.invalidate(rebased.changed.into_iter());
@@ -121,6 +118,11 @@ impl<S: Storage> Volume<S> {
         self.commits.based.clear();
         self.commits
             .wait_for(rebased.local, position, self.now.steady);
+        if let Some(first) = rebased.buried.first()
+            && !self.send_again(&rebased.buried)?
+        {
+            self.fail(Notice::Buried(*first));
+        }
         self.tell(rebased.merged);
         Ok(())
     }

@@ -175,6 +175,11 @@ pub enum Notice {
         "pack {0} was removed before a commit named it: mount again, so that its content is sent once more"
     )]
     Buried(u64),
+    /// Mails with content that no commit names yet were removed as garbage: the content of so many files is sent again.
+    #[error(
+        "packs were removed before a commit named them: the content of {0} files is sent again"
+    )]
+    SentAgain(usize),
     /// Another machine has removed the key slot that opened this mount: the mount sends nothing more, and the journal stays.
     #[error(
         "key slot {0}, which opened this mount, was removed by another machine: nothing is sent any more, and the journal keeps unsent changes; unmount, and mount with the passphrase or key file of another slot"

@@ -192,12 +192,68 @@ fn content_whose_pack_was_removed_before_the_commit_is_sent_again() {
     assert_eq!(collect(&mut several, GC).removed, 1);
     assert_eq!(packs(&mut several), 0);
     several.quiet();
-    let state = several.volume(OTHER).read_only().cloned();
-    assert!(matches!(state, Some(Notice::Buried(_))), "{state:?}");
-    several.kill(OTHER);
-    several.mount(OTHER).unwrap();
+    assert_eq!(several.volume(OTHER).read_only(), None);
+    assert!(
+        several.mounts[OTHER]
+            .notices
+            .contains(&Notice::SentAgain(1))
+    );
     let files = [("x", "x".to_owned()), ("late", text("l"))];
     expect(&mut several, &files);
+}
+
+/// A file goes on while its first pack is lost, and shares content with another file.
+#[test]
+fn lost_content_comes_back_below_later_writes_and_in_copies() {
+    for dies in [false, true] {
+        let mut several = stored_and_offline();
+        let handle = several.open(OTHER, "late").unwrap();
+        let copy = several.open(OTHER, "copy").unwrap();
+        let shared = Call::CopyRange {
+            from: handle,
+            from_offset: 5_000,
+            to: copy,
+            to_offset: 0,
+            length: 60_000,
+        };
+        assert_eq!(several.call(OTHER, shared), Ok(Reply::Written(60_000)));
+        let newer = Call::Write {
+            handle,
+            offset: 100,
+            data: Bytes::from_static(b"newer"),
+            kill_set_id: false,
+        };
+        several.call(OTHER, newer).unwrap();
+        several.close(OTHER, handle);
+        several.close(OTHER, copy);
+        several.pass(25 * 3_600);
+        assert_eq!(collect(&mut several, GC).removed, 1);
+        several.mounts[OTHER].is_held = false;
+        if dies {
+            // The mount has seen the removal, and ends before its content is in the chain.
+            let is_told =
+                |mount: &super::super::rig::Mount| mount.notices.contains(&Notice::SentAgain(2));
+            for _ in 0..10_000 {
+                if is_told(&several.mounts[OTHER]) {
+                    break;
+                }
+                if !several.step(OTHER) {
+                    several.now += 1_000;
+                    several.wake();
+                }
+            }
+            assert!(is_told(&several.mounts[OTHER]));
+            several.kill(OTHER);
+            several.mount(OTHER).unwrap();
+        }
+        several.quiet();
+        assert_eq!(several.volume(OTHER).read_only(), None);
+        let mut late = text("l");
+        late.replace_range(100..105, "newer");
+        let copied = "l".repeat(60_000);
+        let files = [("x", "x".to_owned()), ("late", late), ("copy", copied)];
+        expect(&mut several, &files);
+    }
 }
 
 #[test]
