@@ -1,4 +1,4 @@
-//! Files in many small pieces, as random writes leave them: every read of such a file takes many requests.
+//! Files in many small pieces, the trace of random writes: every read of such a file takes many requests.
 
 use vere_ports::files::{Errno, Inode};
 

@@ -1,7 +1,7 @@
 //! Commits that lost a race and whose changes the chain has all the same: a `merged` list of the chain names them.
 //!
 //! Such a commit may go with the commits of its time. Proof is the record of a commit of the chain, read and verified, so commits
-//! that may name a loser stay until they are read. A commit that nobody names is open, however old: its changes are nowhere else.
+//! with such a list stay until a run has read them all. A commit without a namer is open, however old: the changes are nowhere else.
 
 use std::collections::HashSet;
 
@@ -15,22 +15,22 @@ const LOSERS_MAX: usize = 2_000;
 /// Commits of the chain that a run reads for their lists.
 const NAMERS_MAX: usize = 2_000;
 
-/// Commits outside the chain, and the commits that may name them.
+/// Commits outside the chain, and possible namers.
 #[derive(Debug, Default)]
 pub struct Losers {
     candidates: Vec<(u32, Subject)>,
     /// Commits of the chain of the candidates' time, the oldest first.
     namers: Vec<(u32, Subject)>,
-    /// Those of them that are not read yet.
+    /// Namers without a verdict.
     unread: HashSet<MailId>,
-    /// Candidates that are what their subjects say.
+    /// Candidates with true subjects, by UID.
     good: HashSet<u32>,
-    /// Commits that the chain names as merged.
+    /// Commits in the lists of the namers.
     named: HashSet<MailId>,
 }
 
 impl Losers {
-    /// Looks through the part of the log that is older than every checkpoint that stays. A commit with a row has content: the
+    /// Looks through the part of the log below every kept checkpoint. A commit with a row has content: the
     /// row tells when the content is needless.
     #[must_use]
     pub fn of(
@@ -119,7 +119,7 @@ impl Losers {
         self.unread.contains(&commit)
     }
 
-    /// Losers whose changes the chain has. `knows` are further lists that a mount has seen.
+    /// Losers whose changes the chain has. `knows` are further lists, of a mount.
     pub fn merged(&self, knows: &dyn Fn(MailId) -> bool) -> Vec<(u32, MailId)> {
         let all = self.candidates.iter();
         let merged = all.filter(|(uid, subject)| {

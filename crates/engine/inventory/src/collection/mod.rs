@@ -1,6 +1,7 @@
 //! What a collection knows and decides: the time of the volume ([`clock`]), mails without rows ([`listing`]), what files need of
-//! packs ([`scan`]), files in many pieces ([`fragments`]), what the past needs ([`history`], [`walk`], [`losers`]), key slots that count no more ([`slots`]), tombstones ([`collect`]), and the ways of rows and mails ([`rows`]).
+//! packs ([`scan`]), files in many pieces ([`fragments`], [`anew`]), what the past needs ([`history`], [`walk`], [`losers`]), key slots that count no more ([`slots`]), tombstones ([`collect`]), and the ways of rows and mails ([`rows`]).
 
+pub mod anew;
 pub mod clock;
 pub mod collect;
 pub mod fragments;

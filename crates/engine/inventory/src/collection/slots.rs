@@ -1,8 +1,8 @@
 //! Key slots that count no more, on accounts that missed a change of keys.
 //!
-//! A slot without a row opens no mount, but its secret still opens the keys of its time. The slot may as well belong to a change
+//! A slot without a row opens no mount, but the secret still opens the keys of the time. The slot may as well belong to a change
 //! under way, whose commit follows: so a tombstone waits as for any stray mail. An account without all slots that count keeps the
-//! old ones until it has the others, or no secret would open the volume from that account alone.
+//! old ones until the others are there, or no secret would open the volume from the account alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ pub const SLOTS_MAX: usize = 10_000;
 /// The slots of accounts against the rows of slots.
 #[derive(Debug, Default)]
 pub struct Slots {
-    /// Accounts that lack a slot that counts.
+    /// Accounts without some slot of the list.
     pub behind: BTreeSet<u16>,
-    /// Slots that count no more, on accounts that have every other one.
+    /// Old slots on accounts with every slot of the list.
     pub superseded: BTreeMap<MailId, (Subject, Vec<MailCopy>)>,
 }
 

@@ -2,26 +2,17 @@
 //!
 //! A slot that is removed ends the right of the machine to the volume: the mount turns read-only, sends nothing more, and keeps the
 //! journal for a mount with a slot that counts. Programs can read on, so that a person can save open work elsewhere. A slot with
-//! another secret still counts: the mount goes on, and the log and the status tell that the next mount needs the new secret.
+//! another secret still counts: the mount goes on, and log and status name the need of the next mount for the new secret.
 
 use vere_ports::storage::Storage;
 
 use super::state::Volume;
+use super::state::follow::OwnSlot;
 use super::step::{Notice, Step};
 use crate::format::MailId;
 use crate::format::commit::RowChange;
 use crate::format::slot::Slot;
 use crate::rows::{Key, RowValue, SlotRow};
-
-/// The slot that opened the mount.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OwnSlot {
-    number: u8,
-    /// The newest mail of the slot.
-    mail: MailId,
-    /// Whether another machine has given the slot another secret.
-    is_renewed: bool,
-}
 
 impl<S: Storage> Volume<S> {
     /// Tells the volume which slot has opened the mount.
@@ -39,7 +30,7 @@ impl<S: Storage> Volume<S> {
         Some(Notice::Renewed(own.number).to_string())
     }
 
-    /// Whether the mount may send nothing, because what it sends would harm, or would count for nobody.
+    /// Whether the mount may send nothing, because a commit would harm, or would count for nobody.
     pub(super) const fn is_stopped(&self) -> bool {
         let is_final = matches!(
             self.read_only,

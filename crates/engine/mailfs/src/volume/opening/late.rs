@@ -1,7 +1,7 @@
-//! UIDs that the listing lacks below others: a server may show a mail to one connection later than mails behind it. An opening
-//! that took such a mail for absent would choose another chain than all other mounts. A second listing decides.
+//! UIDs without a mail in the listing below others: a server may show a mail to one connection later than mails behind. An opening
+//! without such a mail would choose another chain than all other mounts. A second listing decides.
 //!
-//! What the mount remembers, and what a checkpoint covers, was decided with every UID below inspected. So holes there cost
+//! The commit in memory and the one under the checkpoint were decided with every UID below inspected. So holes there cost
 //! nothing, and an opening without holes above costs no further round trip.
 
 use vere_ports::mail_accounts::{Request, UidRange};
@@ -11,7 +11,7 @@ use super::super::accounts::{LOG_MAILBOX, mailbox_name};
 use super::{Asked, Opening, Stage};
 
 impl<S: Storage> Opening<S> {
-    /// Lists the log once more from the first UID that the first listing lacked. Returns whether the answer is awaited.
+    /// Lists the log once more from the first hole of the first listing. Returns whether the answer is awaited.
     pub(super) fn looks_again(&mut self) -> bool {
         if self.stage != Stage::Tail {
             return false;
@@ -38,7 +38,7 @@ impl<S: Storage> Opening<S> {
     }
 }
 
-/// The first UID that is lacking between the settled ones and the last one. A log that begins anew keeps the UIDs of what it had.
+/// The first hole between the settled UIDs and the last one. A log that begins anew goes on with earlier UIDs.
 fn first_hole(settled: u32, listed: impl Iterator<Item = u32>) -> Option<u32> {
     let mut before = (settled > 0).then_some(settled);
     for uid in listed.filter(|uid| *uid > settled) {

@@ -9,7 +9,6 @@ use vere_units::Timestamp;
 use crate::format::MailId;
 use crate::format::commit::{Checkpoint, RecordKind, RowChange};
 use crate::volume::found::Found;
-use crate::volume::own_slot::OwnSlot;
 use crate::volume::record::Won;
 use bytes::Bytes;
 
@@ -58,6 +57,16 @@ pub(crate) struct Follow {
     pub(crate) slot: Option<OwnSlot>,
     /// When open commits are looked at again.
     pub(crate) adopt_at: Option<Timestamp>,
+}
+
+/// The slot that opened the mount.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnSlot {
+    pub(crate) number: u8,
+    /// The newest mail of the slot.
+    pub(crate) mail: MailId,
+    /// Whether another machine has given the slot another secret.
+    pub(crate) is_renewed: bool,
 }
 
 /// A commit of the chain, to be applied below the changes of the mount.

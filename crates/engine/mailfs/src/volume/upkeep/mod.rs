@@ -5,7 +5,6 @@
 //! copies are made by the volume's [`replicas`](super::replicas), and mails are removed last. All requests have the lowest
 //! urgency.
 
-mod anew;
 mod check;
 mod garbage;
 mod look;
@@ -20,7 +19,7 @@ mod walking;
 mod write;
 
 use vere_inventory::collection::{
-    clock, collect, fragments, history, listing, losers, scan, slots, walk,
+    anew, clock, collect, history, listing, losers, scan, slots, walk,
 };
 use vere_inventory::{chain, compare, finding, fit as tree, inspect, survey};
 

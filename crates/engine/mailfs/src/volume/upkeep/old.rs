@@ -1,4 +1,4 @@
-//! What a collection does about commits that lost a race, and about key slots that count no more.
+//! Collections of commits after a lost race, and of old key slots.
 
 use std::collections::BTreeSet;
 
@@ -15,13 +15,13 @@ use super::state::Garbage;
 use crate::format::{MailId, Subject};
 
 impl<S: Storage> Volume<S> {
-    /// Whether a row has the mail of a subject. A row that cannot be read now keeps its mail.
+    /// Whether a row has the mail of a subject. An unreadable row keeps the mail.
     pub(super) fn has_row_of(&self, subject: &Subject) -> bool {
         let row = self.pack_row(subject.pack.0);
         row.map_or(true, |row| row.is_some_and(|row| row.mail == subject.mail))
     }
 
-    /// Looks for commits that lost a race long ago. Returns the mails to be read.
+    /// Looks for losers of long ago. Returns the mails to be read.
     pub(super) fn find_losers(&self, garbage: &mut Garbage) -> Vec<Suspect> {
         let has_row = |subject: &Subject| self.has_row_of(subject);
         let losers = Losers::of(&garbage.history, &garbage.listing.log, &has_row);
@@ -34,8 +34,7 @@ impl<S: Storage> Volume<S> {
         suspects.unwrap_or_default()
     }
 
-    /// Gives slots that count no more their tombstones, and has accounts brought up to date that lack slots. Returns the slots
-    /// that count.
+    /// Gives old slots tombstones, and brings accounts without some slot of the list up to date. Returns the list.
     pub(super) fn plan_slots(
         &mut self,
         garbage: &mut Garbage,

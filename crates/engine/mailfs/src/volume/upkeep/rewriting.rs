@@ -6,11 +6,13 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Urgency};
 use vere_ports::storage::Storage;
 
 use super::super::job::Unpacked;
-use super::super::state::uploads::Cut;
+use super::super::state::uploads::{CHUNKS_MAX, Cut, PACK_FULL};
 use super::super::state::{Asked, Volume};
 use super::anew::{Anew, File};
 use super::state::{Stage, Ticket, Upkeep, What};
 use crate::format::FormatError;
+use crate::rows::{InodeRow, inode_key};
+use crate::tree::Change;
 
 /// Frames read at once.
 const READS_MAX: usize = 8;
@@ -67,7 +69,10 @@ impl<S: Storage> Volume<S> {
     fn next_file(&self, anew: &mut Anew) -> Result<bool, Errno> {
         while let Some((inode, octets)) = anew.fragments.found.last().copied() {
             let file = match octets <= anew.octets_left {
-                true => self.begin_file(inode)?,
+                true => match self.version_of(inode)? {
+                    Some(of) => File::of(self.files.tree(), inode, of, (PACK_FULL, CHUNKS_MAX))?,
+                    None => None,
+                },
                 false => None,
             };
             anew.fragments.found.pop();
@@ -79,6 +84,29 @@ impl<S: Storage> Volume<S> {
             }
         }
         Ok(false)
+    }
+
+    /// The size and the version of a file's content; none while a change is on the way.
+    fn version_of(&self, inode: Inode) -> Result<Option<(u64, u64)>, Errno> {
+        if self.is_changed(inode) || self.read_only.is_some() {
+            return Ok(None);
+        }
+        let row = self.files.tree().get(&inode_key(inode))?;
+        let row = row.and_then(|row| InodeRow::decode(&row).ok());
+        Ok(row.map(|row| (row.size, row.generation)))
+    }
+
+    /// Has the rows of a file name the new chunks, all in one commit. Returns whether nothing of the file has changed meanwhile.
+    fn replace_extents(&mut self, file: &File) -> Result<bool, Errno> {
+        if self.version_of(file.inode)? != Some(file.version) {
+            return Ok(false);
+        }
+        let Some(changes) = file.changes(self.files.tree())? else {
+            return Ok(false);
+        };
+        let changes = changes.into_iter();
+        self.change_rows(changes.map(|(key, value)| Change { key, value }).collect());
+        Ok(true)
     }
 
     fn carry_on(&mut self, anew: &mut Anew, file: &mut File) {
@@ -140,7 +168,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// A frame is opened, or damaged: its replica is a matter of `check`.
+    /// A frame is opened, or damaged, which is a matter of `check`.
     pub(super) fn anew_opened(anew: &mut Anew, number: usize, opened: Result<Bytes, FormatError>) {
         let Some(file) = &mut anew.file else {
             return;

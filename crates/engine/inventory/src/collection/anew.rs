@@ -1,5 +1,5 @@
-//! A file in many small pieces is written anew: its content is read, cut as a sequence, and sent in new packs; then all rows of its
-//! extents change in one commit. The size, the times and the version of the content stay, so that other mounts see no change.
+//! A file in many small pieces is written anew: the content is read, cut as a sequence, and sent in new packs; then all rows of
+//! extents change in one commit. The size, the times and the version of the content stay, so other mounts see no change.
 //!
 //! A file that changes meanwhile keeps its pieces, and so does a file of which a frame cannot be read. Until the rows change the
 //! new packs are orphans, so a kill at any step costs room until a later collection.
@@ -9,68 +9,78 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bytes::Bytes;
+use vere_files::content::{CHUNK_MAX, Content, Piece, Source, Unsent, save, sequence_lengths};
 use vere_ports::files::{Errno, Inode};
-use vere_ports::storage::Storage;
+use vere_sealing::job::Unpacked;
 use vere_units::Timestamp;
 
-use super::super::job::Unpacked;
-use super::super::state::Volume;
-use super::super::state::uploads::{CHUNKS_MAX, PACK_FULL};
 use super::fragments::Fragments;
-use crate::content::{CHUNK_MAX, Content, Piece, Source, Unsent, save, sequence_lengths};
+use super::rows::RowChange;
 use crate::format::{PackNumber, Place};
-use crate::rows::{Extent, InodeRow, Key, Run, decode_extents, extents_prefix, inode_key};
-use crate::tree::{Change, Tree};
+use crate::rows::{Extent, Key, Run, decode_extents, extents_prefix};
+use crate::tree::Tree;
 
 /// The longest time of a run for files to be written anew.
 const TIME_MAX: Duration = Duration::from_secs(1_800);
-/// Octets of opened frames in memory that no piece of the next ones needs.
+/// Octets of opened frames in memory, before needless ones go.
 const FRAMES_OCTETS: usize = 8 << 20;
 /// Pieces whose frames are read ahead.
 const AHEAD: usize = 64;
 
 /// Files on the way into new packs, one after the other.
 #[derive(Debug)]
-pub(super) struct Anew {
-    pub(super) fragments: Fragments,
-    pub(super) is_found: bool,
-    /// Octets that the run may still send.
-    pub(super) octets_left: u64,
-    pub(super) file: Option<Box<File>>,
+pub struct Anew {
+    /// The walk that finds files.
+    pub fragments: Fragments,
+    /// Whether the walk is over.
+    pub is_found: bool,
+    /// Octets left to be sent by the run.
+    pub octets_left: u64,
+    /// The file under way.
+    pub file: Option<Box<File>>,
     /// The number of the last read.
-    pub(super) next: usize,
-    pub(super) until: Timestamp,
-    pub(super) files: usize,
-    pub(super) octets: u64,
+    pub next: usize,
+    /// When the run ends at the latest.
+    pub until: Timestamp,
+    /// Files whose rows have changed.
+    pub files: usize,
+    /// Octets of the files that were begun with.
+    pub octets: u64,
 }
 
 /// A file on the way.
 #[derive(Debug)]
-pub(super) struct File {
-    inode: Inode,
-    /// The rows of extents, the size and the version of the content, as read.
+pub struct File {
+    /// The file.
+    pub inode: Inode,
+    /// The size and the version of the content, as read.
+    pub version: (u64, u64),
+    /// The rows of extents, as read.
     before: BTreeMap<Vec<u8>, Vec<u8>>,
-    size: u64,
-    generation: u64,
     left: VecDeque<(u64, Run)>,
-    pub(super) reading: HashMap<usize, Extent>,
+    /// Frames on the way, by the numbers of their reads.
+    pub reading: HashMap<usize, Extent>,
     frames: HashMap<Extent, Bytes>,
     frames_octets: usize,
-    /// Octets without a gap that are not cut yet, and where they begin.
+    /// Uncut octets without a gap, and the offset of the first.
     stretch: Vec<Bytes>,
     stretch_octets: usize,
     begin: u64,
+    /// Octets with which a pack is full, and chunks of a pack at most.
+    bounds: (usize, usize),
     /// Chunks for the next pack.
     pack: Vec<Unpacked>,
     pack_octets: usize,
     /// Packs on the way, with the places of their chunks in the file.
-    pub(super) sending: HashMap<u64, Vec<(u64, u32)>>,
+    pub sending: HashMap<u64, Vec<(u64, u32)>>,
     content: Content,
-    pub(super) is_lost: bool,
+    /// Whether a frame cannot be read.
+    pub is_lost: bool,
 }
 
 impl Anew {
-    pub(super) fn new(octets_max: u64, now: Timestamp) -> Self {
+    /// A run that sends so many octets at most.
+    pub fn new(octets_max: u64, now: Timestamp) -> Self {
         Self {
             fragments: Fragments::default(),
             is_found: false,
@@ -84,7 +94,7 @@ impl Anew {
     }
 
     /// A new pack is stored.
-    pub(super) fn stored(&mut self, number: PackNumber, places: &[Place]) {
+    pub fn stored(&mut self, number: PackNumber, places: &[Place]) {
         let Some(file) = &mut self.file else {
             return;
         };
@@ -103,7 +113,7 @@ impl Anew {
     }
 
     /// A new pack is sent under another number.
-    pub(super) fn renumber(&mut self, before: PackNumber, after: PackNumber) {
+    pub fn renumber(&mut self, before: PackNumber, after: PackNumber) {
         if let Some(file) = &mut self.file
             && let Some(chunks) = file.sending.remove(&before.0)
         {
@@ -113,8 +123,73 @@ impl Anew {
 }
 
 impl File {
-    /// The next frame that pieces need and that nobody has asked for.
-    pub(super) fn missing(&self) -> Option<Extent> {
+    /// Begins with a file; none if a row cannot be read. A pack is full with the first bound's octets, and has as many chunks as
+    /// the second one says.
+    ///
+    /// # Errors
+    /// Failures to read rows.
+    pub fn of(
+        tree: &Tree,
+        inode: Inode,
+        version: (u64, u64),
+        bounds: (usize, usize),
+    ) -> Result<Option<Self>, Errno> {
+        let before = rows_of(tree, inode)?;
+        let mut left = VecDeque::new();
+        for (key, value) in &before {
+            let Ok(Key::Extents { offset, .. }) = Key::decode(key) else {
+                continue;
+            };
+            let Ok(runs) = decode_extents(offset, value) else {
+                return Ok(None);
+            };
+            let mut at = offset;
+            for run in runs {
+                if run.extent.is_some() {
+                    left.push_back((at, run));
+                }
+                at = at.saturating_add(run.length);
+            }
+        }
+        Ok(Some(Self {
+            inode,
+            version,
+            before,
+            left,
+            reading: HashMap::new(),
+            frames: HashMap::new(),
+            frames_octets: 0,
+            stretch: Vec::new(),
+            stretch_octets: 0,
+            begin: 0,
+            bounds,
+            pack: Vec::new(),
+            pack_octets: 0,
+            sending: HashMap::new(),
+            content: Content::new(),
+            is_lost: false,
+        }))
+    }
+
+    /// The rows that name the new chunks, and those that end; none if the rows are others than those read.
+    ///
+    /// # Errors
+    /// Failures to read rows.
+    pub fn changes(&self, tree: &Tree) -> Result<Option<Vec<RowChange>>, Errno> {
+        if rows_of(tree, self.inode)? != self.before {
+            return Ok(None);
+        }
+        let mut scratch = Tree::new();
+        save(&self.content, &mut scratch, self.inode)?;
+        let after = rows_of(&scratch, self.inode)?;
+        let gone = self.before.keys().filter(|key| !after.contains_key(*key));
+        let mut changes: Vec<RowChange> = gone.map(|key| (key.clone(), None)).collect();
+        changes.extend(after.into_iter().map(|(key, row)| (key, Some(row))));
+        Ok(Some(changes))
+    }
+
+    /// The next needed frame without a request.
+    pub fn missing(&self) -> Option<Extent> {
         let ahead = self.left.iter().take(AHEAD);
         let mut extents = ahead.filter_map(|(_, run)| run.extent);
         extents.find(|extent| {
@@ -124,13 +199,13 @@ impl File {
     }
 
     /// A frame is opened.
-    pub(super) fn opened(&mut self, extent: Extent, octets: Bytes) {
+    pub fn opened(&mut self, extent: Extent, octets: Bytes) {
         self.frames_octets = self.frames_octets.saturating_add(octets.len());
         self.frames.insert(extent, octets);
     }
 
     /// Takes pieces whose frames are there, and cuts them into chunks.
-    pub(super) fn take_pieces(&mut self) {
+    pub fn take_pieces(&mut self) {
         while !self.is_pack_full()
             && let Some((offset, run)) = self.left.front().copied()
         {
@@ -193,22 +268,23 @@ impl File {
     }
 
     fn is_pack_full(&self) -> bool {
-        self.pack_octets >= PACK_FULL || self.pack.len() >= CHUNKS_MAX
+        self.pack_octets >= self.bounds.0 || self.pack.len() >= self.bounds.1
     }
 
     /// Chunks for a pack, if there are enough or no more come.
-    pub(super) fn take_pack(&mut self) -> Option<Vec<Unpacked>> {
+    pub fn take_pack(&mut self) -> Option<Vec<Unpacked>> {
         let is_last = self.left.is_empty();
         if self.pack.is_empty() || !(is_last || self.is_pack_full()) {
             return None;
         }
+        let (full, chunks_max) = self.bounds;
         let mut octets = 0_usize;
         let fits = self.pack.iter().take_while(|chunk| {
             let is_first = octets == 0;
             octets = octets.saturating_add(chunk.octets());
-            is_first || octets <= PACK_FULL.saturating_add(CHUNK_MAX)
+            is_first || octets <= full.saturating_add(CHUNK_MAX)
         });
-        let count = fits.take(CHUNKS_MAX).count();
+        let count = fits.take(chunks_max).count();
         let rest = self.pack.split_off(count.min(self.pack.len()));
         let chunks = std::mem::replace(&mut self.pack, rest);
         self.pack_octets = self.pack.iter().map(Unpacked::octets).sum();
@@ -216,7 +292,7 @@ impl File {
     }
 
     /// Whether every octet is in a stored pack.
-    pub(super) fn is_sent(&self) -> bool {
+    pub fn is_sent(&self) -> bool {
         self.left.is_empty()
             && self.stretch.is_empty()
             && self.pack.is_empty()
@@ -249,79 +325,6 @@ fn rows_of(tree: &Tree, inode: Inode) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Errn
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(rows)
-}
-
-impl<S: Storage> Volume<S> {
-    /// Begins with a file; none if the file has changed or is gone.
-    pub(super) fn begin_file(&self, inode: Inode) -> Result<Option<File>, Errno> {
-        let Some((size, generation)) = self.version_of(inode)? else {
-            return Ok(None);
-        };
-        let before = rows_of(self.files.tree(), inode)?;
-        let mut left = VecDeque::new();
-        for (key, value) in &before {
-            let Ok(Key::Extents { offset, .. }) = Key::decode(key) else {
-                continue;
-            };
-            let Ok(runs) = decode_extents(offset, value) else {
-                return Ok(None);
-            };
-            let mut at = offset;
-            for run in runs {
-                if run.extent.is_some() {
-                    left.push_back((at, run));
-                }
-                at = at.saturating_add(run.length);
-            }
-        }
-        Ok(Some(File {
-            inode,
-            before,
-            size,
-            generation,
-            left,
-            reading: HashMap::new(),
-            frames: HashMap::new(),
-            frames_octets: 0,
-            stretch: Vec::new(),
-            stretch_octets: 0,
-            begin: 0,
-            pack: Vec::new(),
-            pack_octets: 0,
-            sending: HashMap::new(),
-            content: Content::new(),
-            is_lost: false,
-        }))
-    }
-
-    /// The size and the version of a file's content; none while a change is on the way.
-    fn version_of(&self, inode: Inode) -> Result<Option<(u64, u64)>, Errno> {
-        if self.is_changed(inode) || self.read_only.is_some() {
-            return Ok(None);
-        }
-        let row = self.files.tree().get(&inode_key(inode))?;
-        let row = row.and_then(|row| InodeRow::decode(&row).ok());
-        Ok(row.map(|row| (row.size, row.generation)))
-    }
-
-    /// Has the rows of a file name the new chunks, all in one commit. Returns whether the file is still as it was read.
-    pub(super) fn replace_extents(&mut self, file: &File) -> Result<bool, Errno> {
-        let is_same = self.version_of(file.inode)? == Some((file.size, file.generation));
-        if !is_same || rows_of(self.files.tree(), file.inode)? != file.before {
-            return Ok(false);
-        }
-        let mut scratch = Tree::new();
-        save(&file.content, &mut scratch, file.inode)?;
-        let after = rows_of(&scratch, file.inode)?;
-        let gone = file.before.keys().filter(|key| !after.contains_key(*key));
-        let gone = gone.map(|key| (key.clone(), None));
-        let put = after
-            .iter()
-            .map(|(key, row)| (key.clone(), Some(row.clone())));
-        let changes = gone.chain(put).map(|(key, value)| Change { key, value });
-        self.change_rows(changes.collect());
-        Ok(true)
-    }
 }
 
 #[cfg(test)]
