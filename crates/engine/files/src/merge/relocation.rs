@@ -1,5 +1,5 @@
 //! Compaction moves chunks and changes no content: rows of extents get other places, and sizes, lengths and the version of the
-//! content stay. A file that is written anew lies in other pieces as well. Such a change is no change of a file to the merge. The
+//! content stay. A file written anew lies in new pieces as well. Such a change is no change of a file to the merge. The
 //! winner's places count on both sides; places of the loser's are dropped where the winner has touched the file, and a later
 //! collection moves the chunks again.
 
@@ -23,7 +23,7 @@ pub(super) struct Content<'a> {
     pub(super) theirs: Cow<'a, Sides>,
     /// Where the winner has moved chunks.
     pub(super) places: Places,
-    /// Rows of files that the winner has only written anew and the loser has changed: the loser's rows lie on these.
+    /// Rows of files written anew by the winner and changed by the loser: the base of the rows of the loser.
     pub(super) restored: Vec<(Vec<u8>, Option<Bytes>)>,
 }
 
@@ -188,7 +188,7 @@ fn places_of_row(offset: u64, side: &Side) -> Option<Places> {
     Some(places)
 }
 
-/// Files that a side has written anew in other pieces: the rows of extents are others, and the version of the content stays.
+/// Files written anew by a side: rows of extents change, and the version of the content stays.
 fn laid_out_anew(sides: &Sides) -> Vec<Inode> {
     let mut files = written(sides);
     files.retain(|inode| is_layout(sides, *inode) && places_of(sides, *inode).is_none());

@@ -1,8 +1,8 @@
 //! A file in many small pieces is written anew: the content is read, cut as a sequence, and sent in new packs; then all rows of
 //! extents change in one commit. The size, the times and the version of the content stay, so other mounts see no change.
 //!
-//! A file that changes meanwhile keeps its pieces, and so does a file of which a frame cannot be read. Until the rows change the
-//! new packs are orphans, so a kill at any step costs room until a later collection.
+//! A file with a change meanwhile keeps the old pieces, and so does a file with an unreadable frame. Until the rows change the
+//! new packs are needless, so a kill at any step costs room until a later collection.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ const FRAMES_OCTETS: usize = 8 << 20;
 /// Pieces whose frames are read ahead.
 const AHEAD: usize = 64;
 
-/// Files on the way into new packs, one after the other.
+/// Files on the way into new packs, in turn.
 #[derive(Debug)]
 pub struct Anew {
     /// The walk that finds files.
@@ -71,7 +71,7 @@ pub struct File {
     /// Chunks for the next pack.
     pack: Vec<Unpacked>,
     pack_octets: usize,
-    /// Packs on the way, with the places of their chunks in the file.
+    /// Packs on the way, with the places of chunks in the file.
     pub sending: HashMap<u64, Vec<(u64, u32)>>,
     content: Content,
     /// Whether a frame cannot be read.
@@ -123,7 +123,7 @@ impl Anew {
 }
 
 impl File {
-    /// Begins with a file; none if a row cannot be read. A pack is full with the first bound's octets, and has as many chunks as
+    /// Begins with a file; absent for an unreadable row. A pack is full with the first bound's octets, and has as many chunks as
     /// the second one says.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl File {
         }))
     }
 
-    /// The rows that name the new chunks, and those that end; none if the rows are others than those read.
+    /// The rows with the new chunks, and the rows without a successor; absent if any row has changed since the read.
     ///
     /// # Errors
     /// Failures to read rows.
@@ -204,7 +204,7 @@ impl File {
         self.frames.insert(extent, octets);
     }
 
-    /// Takes pieces whose frames are there, and cuts them into chunks.
+    /// Takes pieces as far as frames are there, and cuts chunks.
     pub fn take_pieces(&mut self) {
         while !self.is_pack_full()
             && let Some((offset, run)) = self.left.front().copied()
@@ -249,7 +249,7 @@ impl File {
         self.frames_octets = self.frames.values().map(Bytes::len).sum();
     }
 
-    /// Cuts the octets without a gap; the last cut of a stretch that goes on is left to later.
+    /// Cuts the octets without a gap; the last cut of an unfinished stretch is left to later.
     fn cut(&mut self, is_end: bool) {
         let lengths = sequence_lengths(self.stretch.iter().cloned(), !is_end);
         let mut parts = VecDeque::from(std::mem::take(&mut self.stretch));

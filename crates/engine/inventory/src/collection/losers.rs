@@ -1,6 +1,6 @@
-//! Commits that lost a race and whose changes the chain has all the same: a `merged` list of the chain names them.
+//! Losers of races with changes in the chain all the same, by a merge: a `merged` list of the chain has the loser.
 //!
-//! Such a commit may go with the commits of its time. Proof is the record of a commit of the chain, read and verified, so commits
+//! A loser may go with the commits of the same time. Proof is the record of a commit of the chain, read and verified, so commits
 //! with such a list stay until a run has read them all. A commit without a namer is open, however old: the changes are nowhere else.
 
 use std::collections::HashSet;
@@ -10,9 +10,9 @@ use crate::format::{Kind, MailCopy, MailId, Subject};
 use crate::inspect::{Suspect, Verdict};
 use vere_placement::accounts::LOG_MAILBOX;
 
-/// Commits outside the chain that a run looks at; later ones are left to the next run.
+/// Commits outside the chain for a run; the rest is left to the next run.
 const LOSERS_MAX: usize = 2_000;
-/// Commits of the chain that a run reads for their lists.
+/// Commits of the chain read by a run.
 const NAMERS_MAX: usize = 2_000;
 
 /// Commits outside the chain, and possible namers.
@@ -55,7 +55,7 @@ impl Losers {
             .collect();
         let lowest = candidates.iter().map(|(uid, _)| *uid).min();
         let oldest = candidates.iter().filter_map(|(_, of)| of.generation).min();
-        // The commit that replaces a loser comes behind the loser, or has its generation at least where the loser came late.
+        // A successor comes behind the loser, or has an equal generation at least where the loser came late.
         let is_behind = |(uids, of): &&(Vec<u32>, &Subject)| {
             let uid = uids.last().copied();
             lowest.is_some() && (uid > lowest || of.generation >= oldest)
@@ -104,7 +104,7 @@ impl Losers {
                         self.good.insert(suspect.copy.uid);
                     }
                 }
-                // No list can be read there, now or later.
+                // No list can be read, now or later.
                 Verdict::Bad(_) => {
                     self.unread.remove(&suspect.subject.mail);
                 }

@@ -1,7 +1,7 @@
-//! Key slots that count no more, on accounts that missed a change of keys.
+//! Old key slots on accounts without the end of a change of keys.
 //!
 //! A slot without a row opens no mount, but the secret still opens the keys of the time. The slot may as well belong to a change
-//! under way, whose commit follows: so a tombstone waits as for any stray mail. An account without all slots that count keeps the
+//! under way, before the commit: so a tombstone waits as for any stray mail. An account without every slot of the list keeps the
 //! old ones until the others are there, or no secret would open the volume from the account alone.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Compares what accounts have with the slots that count; a volume that lists no slots trusts each.
+    /// Compares mails of accounts with the list; a volume without a list trusts each slot.
     #[must_use]
     pub fn of(
         seen: &[(Subject, MailCopy)],
@@ -51,7 +51,7 @@ impl Slots {
     }
 }
 
-/// The number under which a slot has its tombstone: all slots have an equal number of their own, and writers count from 1.
+/// The number for the tombstone of a slot: all slots have an equal number by themselves, and writers count from 1.
 #[must_use]
 pub fn number_of(slot: MailId) -> PackNumber {
     let [a, b, c, d, e, f, ..] = slot.0;

@@ -1,6 +1,6 @@
 //! The key slot that opened a mount. Another machine may remove the slot, or give the slot another secret, while the mount runs.
 //!
-//! A slot that is removed ends the right of the machine to the volume: the mount turns read-only, sends nothing more, and keeps the
+//! The removal of the slot ends the right of the machine to the volume: the mount turns read-only, sends nothing more, and keeps the
 //! journal for a mount with a slot that counts. Programs can read on, so that a person can save open work elsewhere. A slot with
 //! another secret still counts: the mount goes on, and log and status name the need of the next mount for the new secret.
 
@@ -15,7 +15,7 @@ use crate::format::slot::Slot;
 use crate::rows::{Key, RowValue, SlotRow};
 
 impl<S: Storage> Volume<S> {
-    /// Tells the volume which slot has opened the mount.
+    /// Tells the volume the slot of the opening.
     pub fn use_slot(&mut self, number: u8, mail: MailId) {
         self.follow.slot = Some(OwnSlot {
             number,
@@ -39,7 +39,7 @@ impl<S: Storage> Volume<S> {
         is_final || self.stand_in.is_some()
     }
 
-    /// Another mount has changed rows; perhaps that of the slot.
+    /// Another mount has changed rows; perhaps the row of the slot.
     pub(super) fn heed_slots(&mut self, rows: &[RowChange]) {
         let Some(mut own) = self.follow.slot else {
             return;
@@ -51,7 +51,7 @@ impl<S: Storage> Volume<S> {
                 self.fail(Notice::Revoked(own.number));
                 return;
             };
-            // A row that cannot be read is a matter of the next mount, which trusts no slot then.
+            // An unreadable row is a matter of the next mount, without trust in any slot.
             if let Ok(row) = SlotRow::decode(value)
                 && row.mail != own.mail
             {

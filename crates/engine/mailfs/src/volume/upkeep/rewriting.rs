@@ -1,4 +1,4 @@
-//! The steps of files that are written anew.
+//! The steps of files on the way into new packs.
 
 use bytes::Bytes;
 use vere_ports::files::{Errno, Inode};
@@ -18,7 +18,7 @@ use crate::tree::Change;
 const READS_MAX: usize = 8;
 /// New packs on the way at once.
 const PACKS_MAX: usize = 2;
-/// Free room below which no file is written anew: until the next collections the content takes room twice.
+/// Free room to be left: until the next collections the content takes room twice.
 const ROOM_MIN: u64 = 64 << 20;
 
 impl<S: Storage> Volume<S> {
@@ -65,7 +65,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Begins with the next file for which there is room. Returns whether there is one.
+    /// Begins with the next file, if there is room. Returns whether a file is under way.
     fn next_file(&self, anew: &mut Anew) -> Result<bool, Errno> {
         while let Some((inode, octets)) = anew.fragments.found.last().copied() {
             let file = match octets <= anew.octets_left {
