@@ -104,8 +104,10 @@ impl<S: Storage> Volume<S> {
         }
         self.commits.since.get_or_insert(self.now.steady);
         self.forget_packs(packs, &files)?;
-        let count = files.len();
-        self.steps.push_back(Step::Log(Notice::SentAgain(count)));
+        if !files.is_empty() {
+            let notice = Notice::SentAgain(files.len());
+            self.steps.push_back(Step::Log(notice));
+        }
         Ok(true)
     }
 

@@ -22,6 +22,9 @@ pub(super) struct Mount {
     last_call: u64,
 }
 
+/// Whether a request fails.
+pub(super) type Fails = Box<dyn Fn(&Request) -> bool>;
+
 /// Accounts and mounts.
 pub(super) struct Several {
     pub(super) accounts: BTreeMap<u16, MemoryAccount>,
@@ -34,7 +37,7 @@ pub(super) struct Several {
     /// Listings of openings.
     pub(super) listings: usize,
     /// Requests of mounts that fail.
-    pub(super) fault: Option<Box<dyn Fn(&Request) -> bool>>,
+    pub(super) fault: Option<Fails>,
     starts: u64,
 }
 
