@@ -1,8 +1,10 @@
 //! What a volume on mail accounts keeps on the local disk. The [`journal`] has every change until a commit has the change, in
-//! [`record`]s, and gives octets back ([`regain`]). Pages ([`page_store`]), chunks ([`chunk_store`]) and hints to the chunks of the volume ([`local`]) are there for
-//! speed alone: a mount without them is slower, and loses nothing. The crate `vere-mailfs` fills and asks the stores.
+//! [`record`]s, and gives octets back ([`regain`]). Commits ([`commit_store`]), pages ([`page_store`]), chunks ([`chunk_store`]) and
+//! hints to the chunks of the volume ([`local`]) are there for speed, and for a mount without accounts: a mount without them is
+//! slower, and loses nothing. The crate `vere-mailfs` fills and asks the stores.
 
 pub mod chunk_store;
+pub mod commit_store;
 mod hints;
 pub mod journal;
 pub mod keep_job;

@@ -62,10 +62,22 @@ impl Found {
         uid: u32,
         body: &[u8],
         encoding: Encoding,
+        seals: (&Keys, VolumeId),
+    ) -> Result<Self, FormatError> {
+        Self::of_sealed(uid, &mail::unwrap(body, encoding)?, seals)
+    }
+
+    /// Reads a commit from the octets that were sealed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub fn of_sealed(
+        uid: u32,
+        body: &[u8],
         (keys, volume): (&Keys, VolumeId),
     ) -> Result<Self, FormatError> {
-        let body = mail::unwrap(body, encoding)?;
-        let opened = open(&body, keys, None)?;
+        let opened = open(body, keys, None)?;
         let record = Record::decode(opened.last())?;
         if opened.head.kind != Kind::Commit || opened.head.volume != volume {
             return Err(FormatError::Differs {
@@ -105,6 +117,12 @@ impl Found {
             uid_validity,
             uid: self.uid,
         }
+    }
+
+    /// The UID of the commit that the named checkpoint covers; 0 without a checkpoint.
+    #[must_use]
+    pub fn covered_uid(&self) -> u32 {
+        self.record.checkpoint.map_or(0, |of| of.covered_uid)
     }
 
     /// The rows that the chain has with this commit. A commit cannot hold its own UID, and a later commit may have been lost
