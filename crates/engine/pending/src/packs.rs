@@ -149,7 +149,7 @@ impl Fates {
     }
 
     /// These packs are lost: octets placed there have no fate any more.
-    pub(crate) fn forget(&mut self, packs: &BTreeSet<u64>) {
+    pub fn forget(&mut self, packs: &BTreeSet<u64>) {
         let is_lost = |range: &FateRange| match range.fate {
             Fate::Placed { extent, .. } => packs.contains(&extent.pack.0),
             Fate::Sending(_) => false,

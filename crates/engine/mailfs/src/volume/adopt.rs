@@ -30,7 +30,8 @@ impl<S: Storage> Volume<S> {
         }
         self.follow.adopt_at = Some(self.now.steady + PAUSE);
         let is_busy = self.chain.under_way() > 0 || self.chain.is_blocked() || self.is_behind();
-        if is_busy || self.is_registering() || self.read_only.is_some() {
+        let is_early = self.is_registering() || self.is_unconfirmed();
+        if is_busy || is_early || self.read_only.is_some() {
             return;
         }
         let Some(line) = self.abandoned_line() else {

@@ -8,6 +8,7 @@ use vere_ports::storage::Storage;
 
 use super::accounts::Accounts;
 use super::chain::Chain;
+use super::commit_store::CommitStore;
 use super::job::Seals;
 use super::journal::Journal;
 use super::local::Local;
@@ -100,6 +101,8 @@ impl Create {
         (owner, now): (Caller, Moment),
     ) -> Result<Volume<S>, OpenError> {
         let pages = pages_of(storage.clone(), self.keys.clone());
+        let mut memory = CommitStore::open(storage.clone(), |_| {});
+        memory.forget();
         let journal = Journal::open(storage, self.keys.local(), random, |_, _| {})?;
         let nothing = Won {
             commit: MailId::NONE,
@@ -110,7 +113,7 @@ impl Create {
         let mut volume = assemble(
             terms,
             self,
-            (Tree::over(pages), journal),
+            (Tree::over(pages), journal, memory),
             now,
             Chain::new(nothing, 0),
         );
@@ -130,7 +133,7 @@ impl Create {
 pub(super) fn assemble<S: Storage>(
     terms: Terms,
     of: Create,
-    (tree, journal): (Tree, Journal<S>),
+    (tree, journal, memory): (Tree, Journal<S>, CommitStore<S>),
     now: Moment,
     mut chain: Chain,
 ) -> Volume<S> {
@@ -156,6 +159,8 @@ pub(super) fn assemble<S: Storage>(
         commits: Commits::default(),
         checkpoints: Checkpoints::default(),
         journal,
+        memory,
+        confirm: None,
         deadlines: Deadlines::default(),
         replicas: Replicas::default(),
         pages: PageFetches::default(),

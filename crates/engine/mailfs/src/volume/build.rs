@@ -16,7 +16,7 @@ use super::state::commits::{Flight, Snapshot};
 use super::step::Notice;
 use crate::breakage::{Breakage, is_broken};
 use crate::content::{Piece, Source};
-use crate::format::commit::{Record, RecordKind, RowChange};
+use crate::format::commit::{Checkpoint, Record, RecordKind, RowChange};
 use crate::format::{
     Builder, ChunkId, Codec, FormatError, Index, Kind, MailId, PackNumber, Sealed, Subject, mail,
 };
@@ -106,10 +106,17 @@ impl<S: Storage> Volume<S> {
         } else {
             waiters
         };
+        self.stage_own(id, record.checkpoint, sealed);
         self.commits.flights.push_back(flight);
         self.chain.send(id, mail.into());
         self.advance_chain();
         Ok(())
+    }
+
+    /// Has the local disk keep a commit of this mount as soon as the commit is in the chain.
+    fn stage_own(&mut self, id: MailId, checkpoint: Option<Checkpoint>, sealed: Sealed) {
+        let covered = checkpoint.map_or(0, |of| of.covered_uid);
+        self.memory.stage(id, covered, sealed.body.into());
     }
 
     /// Sends a commit with changes of other mounts only.
@@ -149,10 +156,12 @@ impl<S: Storage> Volume<S> {
             self.lead_encoding(),
             &sealed.body,
         );
+        let octets = u32::try_from(sealed.body.len()).unwrap_or(u32::MAX);
+        self.stage_own(id, record.checkpoint, sealed);
         self.commits.flights.push_back(Flight {
             number,
             id,
-            octets: u32::try_from(sealed.body.len()).unwrap_or(u32::MAX),
+            octets,
             has_content: false,
             from: self.journal.position(),
             waiters: Vec::new(),

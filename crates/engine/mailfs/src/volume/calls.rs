@@ -192,6 +192,9 @@ impl<S: Storage> Volume<S> {
         {
             return;
         }
+        if self.is_unconfirmed() {
+            return;
+        }
         // Octets that are too few for a certain cut are not searched again with each write.
         if self.uncut(inode) < UPLOAD_MIN {
             return;
@@ -302,6 +305,7 @@ impl<S: Storage> Volume<S> {
             return;
         }
         self.steps.push_back(Step::Log(notice.clone()));
+        self.doubt_memory(&notice);
         self.read_only = Some(notice);
         for call in self.commits.take_waiters() {
             self.reply(call, Err(Errno::Io));

@@ -88,7 +88,7 @@ impl<S: Storage> Volume<S> {
 
     /// Goes on with checkpoints: called whenever a commit is won, an account has answered, or time has passed.
     pub(super) fn tend_checkpoints(&mut self) {
-        if self.read_only.is_none() && !self.journal.is_full() {
+        if self.read_only.is_none() && !self.journal.is_full() && !self.is_unconfirmed() {
             if self.checkpoints.making.is_none() && self.checkpoints.is_due(self.writer) {
                 self.begin_checkpoint();
             }
@@ -121,7 +121,7 @@ impl<S: Storage> Volume<S> {
             }
             return;
         }
-        if !has_tried && self.has_changed_files() {
+        if !has_tried && self.has_changed_files() && !self.is_unconfirmed() {
             self.begin_checkpoint();
             self.make_checkpoint();
             if self.checkpoints.making.is_some() {

@@ -62,6 +62,10 @@ impl<S: Storage> Volume<S> {
         if self.journal.is_full() || self.is_stopped() || self.has_no_journal() {
             return;
         }
+        if self.is_unconfirmed() {
+            self.release_idle();
+            return;
+        }
         self.want_barriers();
         let unsent = self.commits.wants.iter();
         let unsent = unsent.filter(|want| want.snapshots.is_none());
@@ -204,6 +208,7 @@ impl<S: Storage> Volume<S> {
             return;
         };
         debug_assert_eq!(flight.id, won.commit);
+        self.memory.decided(won);
         self.accounts
             .number(self.terms.lead, LOG_MAILBOX, won.uid_validity);
         self.takes_room(self.terms.lead, flight.octets);

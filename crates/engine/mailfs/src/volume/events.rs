@@ -136,6 +136,7 @@ impl<S: Storage> Volume<S> {
             Asked::PageMail(covers, number) => self.page_mail_answered(covers, number, answer),
             Asked::Upkeep(ticket) => self.upkeep_answered(account, ticket, answer),
             Asked::Facts(ticket) => self.facts_answered(account, ticket, answer),
+            Asked::Confirm(ticket) => self.confirm_answered(ticket, answer),
         }
     }
 
@@ -250,6 +251,10 @@ impl<S: Storage> Volume<S> {
         let lead = AccountId(self.terms.lead);
         if !self.accounts.may_try(lead.0) {
             self.retry_at = self.accounts.rests_until(lead.0);
+            return;
+        }
+        if self.is_unconfirmed() {
+            self.ask_to_confirm();
             return;
         }
         let log = mailbox_name(LOG_MAILBOX);

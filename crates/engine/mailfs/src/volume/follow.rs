@@ -48,12 +48,18 @@ impl<S: Storage> Volume<S> {
         self.advance_chain();
     }
 
-    fn commit_of(&mut self, uid: u32, body: &[u8]) -> Option<Child> {
-        let seals = (&*self.seals.keys, self.seals.volume);
-        match Found::read(uid, body, self.lead_encoding(), seals) {
-            Ok(found) if !self.epochs.allow(found.head.epoch) => None,
-            Ok(found) => {
+    pub(super) fn commit_of(&mut self, uid: u32, body: &[u8]) -> Option<Child> {
+        let sealed = mail::unwrap(body, self.lead_encoding());
+        let found = sealed.and_then(|sealed| {
+            let seals = (&*self.seals.keys, self.seals.volume);
+            Ok((Found::of_sealed(uid, &sealed, seals)?, sealed))
+        });
+        match found {
+            Ok((found, _)) if !self.epochs.allow(found.head.epoch) => None,
+            Ok((found, sealed)) => {
                 let child = found.child();
+                self.memory
+                    .stage(found.id(), found.covered_uid(), sealed.into());
                 self.follow.put_outside(found, self.now.steady);
                 Some(child)
             }
@@ -96,6 +102,7 @@ impl<S: Storage> Volume<S> {
 
     /// A commit of another mount is in the chain.
     pub(super) fn followed(&mut self, won: Won) {
+        self.memory.decided(won);
         self.lose_commits();
         let Some(outside) = self.follow.outside.remove(&won.commit) else {
             // Only more commits outside the chain than memory has come here.

@@ -71,7 +71,7 @@ impl<S: Storage> Volume<S> {
 
     /// Begins to make missing copies, while nothing more urgent is under way.
     pub(super) fn make_copies(&mut self) {
-        if self.is_stopped() {
+        if self.is_stopped() || self.is_unconfirmed() {
             return;
         }
         let ready: Vec<(u16, u64)> = {

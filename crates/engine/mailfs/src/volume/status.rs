@@ -79,6 +79,8 @@ pub struct Status {
     pub mirrors: Vec<MirrorStatus>,
     /// What a person must know about the key slot of the mount before the next mount.
     pub slot: Option<String>,
+    /// Whether the mount began without accounts and has not compared its state with the log yet.
+    pub unconfirmed: bool,
     /// Why the volume takes no changes, if so.
     pub read_only: Option<String>,
 }
@@ -155,6 +157,7 @@ impl<S: Storage> Volume<S> {
             commits_open: self.open_commits(),
             mirrors: self.mirror_status(),
             slot: self.slot_line(),
+            unconfirmed: self.is_unconfirmed(),
             read_only: match &self.read_only {
                 None if self.journal.is_full() => Some(Notice::DiskFull.to_string()),
                 reason => reason.as_ref().map(ToString::to_string),

@@ -203,6 +203,11 @@ pub enum Notice {
         /// A generation that the chain has.
         generation: u64,
     },
+    /// The log lacks what the mount began with: the volume takes no more changes.
+    #[error(
+        "the log lacks the commit of generation {0}, which this machine has seen: the account was set back, or the log no longer keeps the commit; mount again, so that the log is read"
+    )]
+    Unconfirmed(u64),
     /// A page is lost that a commit of another mount changes: the volume takes no more changes.
     #[error(
         "no account has a page of rows that a commit of another mount changes: this mount stays behind; mount again"

@@ -34,7 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const RESULT_MAX: Duration = Duration::from_secs(10);
 
 impl<S: Storage> Volume<S> {
-    /// Begins a change of facts. Returns whether no other change is under way.
+    /// Begins a change of facts. Returns whether the change begins: no other one is under way, and the log has confirmed the
+    /// mount's state.
     ///
     /// # Errors
     /// When a row cannot be read.
@@ -44,7 +45,8 @@ impl<S: Storage> Volume<S> {
             let ended = run.ended.map(|ended| ended + RESULT_MAX);
             ended.is_some_and(|end| end <= self.now.steady)
         };
-        if self.facts.as_ref().is_some_and(|run| !abandoned(run)) {
+        // The rows of the local disk may be old ones.
+        if self.facts.as_ref().is_some_and(|run| !abandoned(run)) || self.is_unconfirmed() {
             return Ok(false);
         }
         for terms in &change.accounts {

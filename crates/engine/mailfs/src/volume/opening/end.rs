@@ -18,6 +18,7 @@ use crate::tree::{Change, Tree};
 use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX};
 use crate::volume::boot::assemble;
 use crate::volume::chain::Chain;
+use crate::volume::confirm::Confirm;
 use crate::volume::fingerprint::Fingerprint;
 use crate::volume::found::{Found, in_order};
 use crate::volume::record::{Part, Won};
@@ -28,11 +29,13 @@ use crate::volume::state::follow::Follow;
 use crate::volume::state::opening::OpenError;
 use crate::volume::step::Moment;
 
-/// UIDVALIDITY of log and pages, and the UIDs of page mails that are not where their locators say.
+/// UIDVALIDITY of log and pages, the UIDs of page mails that are not where their locators say, and from which UID on the log is
+/// still to be compared, if the local disk alone was read.
 struct Places {
     log: u32,
     pages: u32,
     moved: HashMap<MailId, u32>,
+    first: Option<u32>,
 }
 
 impl<S: Storage> Volume<S> {
@@ -58,6 +61,7 @@ impl<S: Storage> Volume<S> {
             self.writer = 0;
         }
         self.tend_epoch();
+        self.begin_confirming(places.first, (&log, &later), uid_validity)?;
         if self.writer == 0 {
             self.note_writer(lost_writer)?;
         }
@@ -71,6 +75,27 @@ impl<S: Storage> Volume<S> {
         self.follow_others(log.outside);
         self.begin_sending();
         self.make_copies();
+        Ok(())
+    }
+
+    /// A volume that was opened by the local disk alone has the log from this UID on to compare with.
+    fn begin_confirming(
+        &mut self,
+        first: Option<u32>,
+        (log, later): (&Log, &[Found]),
+        uid_validity: u32,
+    ) -> Result<(), OpenError> {
+        let Some(first) = first else {
+            self.memory.seen(self.now.millis());
+            return Ok(());
+        };
+        if self.writer == 0 {
+            return Err(OpenError::Unsure);
+        }
+        let newest = later.last().or(log.chain.last());
+        let newest = newest.map(|found| found.won(uid_validity));
+        let all = log.chain.iter().chain(later).chain(&log.outside);
+        self.confirm = newest.map(|newest| Confirm::new(newest, first, all));
         Ok(())
     }
 
@@ -106,9 +131,9 @@ impl<S: Storage> Opening<S> {
             Some(of) => Some(self.merge_stranded(&log, &mut journal, (of, now))?),
             None => None,
         };
-        let epoch = log.chain.last().map_or(0, |newest| newest.head.epoch);
         let gone = self.gone(&log.chain);
         self.check_copy(gone, &log.chain, &log.outside)?;
+        let (epoch, newest_ms) = newest_of(&log.chain);
         let replay = self.replay_of(&log, gone)?;
         let later = self.split_later(&mut log, &replay);
         let Some(base) = log.chain.last() else {
@@ -122,6 +147,8 @@ impl<S: Storage> Opening<S> {
                 (tree, follow, None)
             }
         };
+        self.check_age(&tree, newest_ms, now)?;
+        let local = self.local.map(|_| self.first_needed());
         if let Some(gone) = gone {
             self.check_gone(gone, &tree)?;
             if replay.has_changes(&self.records) {
@@ -135,7 +162,7 @@ impl<S: Storage> Opening<S> {
         let mut volume = assemble(
             self.terms,
             self.of,
-            (tree, journal),
+            (tree, journal, self.memory),
             now,
             Chain::new(head, self.known),
         );
@@ -152,11 +179,13 @@ impl<S: Storage> Opening<S> {
             log: self.uid_validity,
             pages: self.pages_validity,
             moved: self.moved,
+            first: local,
         };
         volume.go_on((log, later), places, self.lost_writer)?;
         if let Some(merged) = merged {
             volume.tell_brought(merged);
         }
+        volume.advance_chain();
         Ok(volume)
     }
 
@@ -232,6 +261,9 @@ impl<S: Storage> Opening<S> {
     /// A commit that `gc` has removed is in the chain all the same where a row of a checkpoint names a commit that the journal
     /// knows; and where none of the journal's commits has such a row, the volume has gone on too far since to tell.
     fn check_gone(&self, newest: Won, tree: &Tree) -> Result<(), OpenError> {
+        if self.is_local() {
+            return Err(OpenError::Unsure);
+        }
         let rolled_back = OpenError::RolledBack {
             generation: newest.generation,
         };
@@ -313,6 +345,14 @@ impl<S: Storage> Opening<S> {
         }
         checkpoints
     }
+}
+
+/// Epoch and time of the newest commit.
+fn newest_of(chain: &[Found]) -> (u16, i64) {
+    let newest = chain
+        .last()
+        .map(|found| (found.head.epoch, found.record.time));
+    newest.unwrap_or_default()
 }
 
 /// Commits before the first one of the chain are no commits outside.

@@ -7,14 +7,14 @@ use vere_ports::mail_accounts::{
     AccountId, Answer, Fault, Listed, Request, RequestId, UidRange, Urgency,
 };
 use vere_ports::storage::Storage;
-use vere_replay::{Stranded, has_waiting, remembered};
+use vere_replay::Stranded;
 
 use super::accounts::mailbox_name;
 use super::boot::Create;
+use super::commit_store::{CommitStore, KeptCommit};
 use super::fingerprint::Fingerprint;
 use super::found::Found;
 use super::journal::Journal;
-use super::page_store::{is_distrusted, pages_of};
 use super::record::{Part, Won};
 use super::state::Terms;
 use super::state::opening::OpenError;
@@ -24,10 +24,12 @@ use crate::format::{Kind, Locator, MailId, Subject};
 use crate::pages::PageTree;
 
 mod base;
+mod begin;
 mod bring;
 mod copy;
 mod end;
 mod late;
+mod local;
 mod log;
 mod needed;
 mod read;
@@ -58,6 +60,11 @@ pub struct Opening<S: Storage> {
     terms: Terms,
     of: Create,
     journal: Option<Journal<S>>,
+    memory: CommitStore<S>,
+    /// Commits of the local disk, until the opening has begun.
+    kept: Vec<KeptCommit>,
+    /// How the local disk serves, if at all.
+    local: Option<Local>,
     records: Vec<(u64, Vec<Part>)>,
     /// The newest commit of the chain that the journal knows.
     remembered: Option<Won>,
@@ -103,6 +110,15 @@ pub struct Opening<S: Storage> {
     lost_writer: u16,
     /// The copy that is read in place of the lead.
     stand_in: Option<StandIn>,
+}
+
+/// An opening without accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Local {
+    /// If the log was seen lately: what the local disk knows may have left the log since.
+    Fresh,
+    /// However long ago the log was seen.
+    Old,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,107 +172,14 @@ impl<S: Storage> Opening<S> {
     fn begin(
         terms: Terms,
         of: Create,
-        (storage, random): (S, [u8; 16]),
+        storage: (S, [u8; 16]),
         stand_in: Option<(StandIn, u64)>,
         stranded: Option<Stranded>,
     ) -> Self {
-        let first = stand_in.as_ref().map_or(0, |(_, first)| *first);
-        let mut records = Vec::new();
-        // A merge with the newest state wants every row.
-        let is_distrusted = is_distrusted(&storage) || stranded.is_some();
-        let pages = pages_of(storage.clone(), of.keys.clone());
-        let journal = Journal::open(storage, of.keys.local(), random, |position, parts| {
-            records.push((position, parts));
-        });
-        let (journal, error) = match journal {
-            Ok(journal) => (Some(journal), None),
-            Err(error) => (None, Some(error.into())),
-        };
-        // The chain need not have the commits of a journal whose changes are brought onto a newer state.
-        let remembered = match stranded {
-            Some(_) => Some(None),
-            None => remembered(&records),
-        };
-        let limit = match remembered {
-            Some(Some(won)) if has_waiting(&records) => Some(won.generation),
-            _ => None,
-        };
-        let mut opening = Self {
-            terms,
-            of,
-            journal,
-            records,
-            remembered: remembered.flatten(),
-            limit,
-            stranded,
-            is_wide: false,
-            random,
-            steps: VecDeque::new(),
-            asked: HashMap::new(),
-            last_id: first,
-            uid_validity: 0,
-            known: 0,
-            stage: Stage::End,
-            listed_from: u32::MAX,
-            listed: BTreeSet::new(),
-            commits: BTreeMap::new(),
-            unread: VecDeque::new(),
-            base: None,
-            refused: Vec::new(),
-            pages,
-            is_distrusted,
-            wanted: VecDeque::new(),
-            early_root: None,
-            pages_validity: 0,
-            moved: HashMap::new(),
-            error,
-            expected: None,
-            lost_writer: 0,
-            stand_in: stand_in.map(|(of, _)| of),
-        };
-        opening.ask_first(remembered);
+        let mut opening = Self::prepare(terms, of, storage, stand_in, stranded);
+        opening.kept.clear();
+        opening.ask_log();
         opening
-    }
-
-    /// The first requests, by the newest commit that the journal knows.
-    fn ask_first(&mut self, remembered: Option<Option<Won>>) {
-        let end = Request::List {
-            mailbox: mailbox_name(self.mailboxes().1),
-            range: UidRange {
-                first: self.stand_in.as_ref().map_or(u32::MAX, |_| 1),
-                last: None,
-            },
-        };
-        if self.error.is_some() {
-            self.stage = Stage::Over;
-            return;
-        }
-        // In this order all requests go at once: a long listing keeps its mailbox open.
-        self.ask(self.source(), end, Asked::PagesEnd);
-        match remembered {
-            _ if self.stand_in.is_some() => self.begin_at_copy(),
-            Some(Some(won)) => self.begin_at(won),
-            Some(None) => self.list(u32::MAX),
-            None => {
-                // The journal may know a commit of any age.
-                self.stage = Stage::Tail;
-                self.list(1);
-            }
-        }
-    }
-
-    /// Begins where the last mount has ended: a round trip less than with a look for the end of the log, and one less than with
-    /// the newest commit behind the listing, unless another mount has committed.
-    fn begin_at(&mut self, won: Won) {
-        self.stage = Stage::Newest;
-        self.list(won.uid.saturating_sub(WINDOW).max(1));
-        let request = Request::Read {
-            mailbox: mailbox_name(self.mailboxes().0),
-            uid_validity: won.uid_validity,
-            uid: won.uid,
-            parts: Vec::new(),
-        };
-        self.ask(self.source(), request, Asked::Guess(won.uid));
     }
 
     /// The account whose log is read does not answer.
@@ -295,6 +218,11 @@ impl<S: Storage> Opening<S> {
     }
 
     fn ask(&mut self, account: u16, request: Request, asked: Asked) {
+        if self.local.is_some() {
+            // The local disk does not suffice.
+            self.fail(OpenError::Unsure);
+            return;
+        }
         self.last_id = self.last_id.wrapping_add(1);
         let id = RequestId(self.last_id);
         self.asked.insert(id, asked);

@@ -59,7 +59,7 @@ impl<S: Storage> Opening<S> {
     }
 
     /// The writer of this folder, if the journal knows one.
-    fn last_writer(&self) -> u16 {
+    pub(super) fn last_writer(&self) -> u16 {
         let parts = self.records.iter().rev().flat_map(|(_, parts)| parts);
         let mut writers = parts.filter_map(|part| match part {
             Part::Reserved { writer, .. } => Some(*writer),

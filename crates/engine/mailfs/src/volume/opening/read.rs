@@ -6,7 +6,7 @@ use vere_ports::storage::Storage;
 
 use super::{Asked, OpenStep, Opening, Stage};
 use crate::format::subject::id_word;
-use crate::format::{Encoding, FormatError, Locator, Place, open_frame};
+use crate::format::{Encoding, FormatError, Locator, Place, mail, open_frame};
 use crate::volume::accounts::mailbox_name;
 use crate::volume::found::Found;
 use crate::volume::job::OpenJob;
@@ -22,7 +22,13 @@ impl<S: Storage> Opening<S> {
 
     /// A mail of the log is read.
     pub(super) fn read(&mut self, uid: u32, body: &[u8]) {
-        let found = self.commit(uid, body);
+        let encoding = self.encoding(self.source());
+        let sealed = mail::unwrap(body, encoding);
+        let found = sealed.and_then(|sealed| {
+            let found = self.commit(uid, &sealed)?;
+            self.keep_commit(uid, &found, &sealed);
+            Ok(found)
+        });
         let found = found.map_err(|error| self.report(self.mailboxes().0, uid, error.to_string()));
         self.commits.insert(uid, found.ok());
     }
@@ -36,9 +42,8 @@ impl<S: Storage> Opening<S> {
         }));
     }
 
-    fn commit(&self, uid: u32, body: &[u8]) -> Result<Found, FormatError> {
-        let seals = (&*self.of.keys, self.of.volume);
-        Found::read(uid, body, self.encoding(self.source()), seals)
+    pub(super) fn commit(&self, uid: u32, sealed: &[u8]) -> Result<Found, FormatError> {
+        Found::of_sealed(uid, sealed, (&*self.of.keys, self.of.volume))
     }
 
     /// Takes a page from the local disk, or asks for the page.

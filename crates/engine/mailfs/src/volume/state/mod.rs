@@ -25,6 +25,8 @@ use self::uploads::Uploads;
 use super::accounts::Accounts;
 use super::accounts::{AccountTerms, GroupTerms};
 use super::chain::Chain;
+use super::commit_store::CommitStore;
+use super::confirm::{Confirm, ConfirmTicket};
 use super::facts::{FactsRun, FactsTicket};
 use super::job::JobId;
 use super::job::Seals;
@@ -115,6 +117,10 @@ pub struct Volume<S: Storage> {
     pub(crate) commits: Commits,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) journal: Journal<S>,
+    /// Commits of the chain on the local disk.
+    pub(crate) memory: CommitStore<S>,
+    /// The comparison of the local disk with the log, while nothing may be sent.
+    pub(crate) confirm: Option<Box<Confirm>>,
     pub(crate) deadlines: Deadlines,
     pub(crate) replicas: Replicas,
     /// Pages on the way, and waiting callers.
@@ -188,6 +194,7 @@ pub(crate) enum Asked {
     PageMail(u64, usize),
     Upkeep(Ticket),
     Facts(FactsTicket),
+    Confirm(ConfirmTicket),
 }
 
 /// An answer whose consequences need pages.

@@ -59,4 +59,7 @@ pub enum OpenError {
         "the accounts lack the earlier state of the volume on which changes of this machine's journal lie"
     )]
     Overtaken,
+    /// The local disk does not tell enough.
+    #[error("the local disk lacks what a start without accounts needs")]
+    Unsure,
 }

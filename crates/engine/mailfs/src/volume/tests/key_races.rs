@@ -263,3 +263,23 @@ fn an_unreadable_mail_stops_a_mount_only_as_a_commit_of_later_keys() {
         Some(Notice::NewKeys)
     ));
 }
+
+/// The mount of a machine that was away while keys were changed stops, and the next one reads the log.
+#[test]
+fn keys_that_were_changed_meanwhile_stop_a_mount_from_the_local_disk() {
+    let mut several = Several::with_slots();
+    several.kill(0);
+    let slots = vec![slot(1, NEW, &other_keys()), slot(2, THIRD, &other_keys())];
+    several.begin_change(1, change(slots, &other_keys()));
+    several.changed(1).unwrap();
+    several.folder(1, "later").unwrap();
+    several.sync(1).unwrap();
+    several.mount_locally(0).unwrap();
+    several.quiet();
+    assert!(matches!(
+        several.volume(0).read_only(),
+        Some(Notice::NewKeys)
+    ));
+    several.kill(0);
+    assert!(matches!(several.mount_locally(0), Err(OpenError::Unsure)));
+}

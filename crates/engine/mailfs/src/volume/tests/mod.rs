@@ -15,6 +15,7 @@ mod key_races;
 mod late_mails;
 mod leaving;
 mod local_disk;
+mod local_start;
 mod losses;
 mod mirrors;
 mod outages;

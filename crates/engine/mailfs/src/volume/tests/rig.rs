@@ -1,6 +1,7 @@
 //! Several mounts over the same accounts.
 
 use super::*;
+use crate::volume::opening::Local;
 
 pub(super) const ROOT: Inode = Inode::ROOT;
 
@@ -161,6 +162,23 @@ impl Several {
                 Some(OpenStep::Log(notice)) => self.mounts[number].notices.push(notice),
                 None => panic!("the opening stands still"),
             }
+        }
+        let now = self.moment();
+        self.mounts[number].volume = Some(opening.finish(now)?);
+        Ok(())
+    }
+
+    /// Mounts by the local disk alone.
+    pub(super) fn mount_locally(&mut self, number: usize) -> Result<(), OpenError> {
+        self.starts += 1;
+        let mut random = [0; 16];
+        random[..8].copy_from_slice(&self.starts.to_le_bytes());
+        let mount = &self.mounts[number];
+        let of = create(&mount.machine);
+        let (terms, disk) = (self.terms.clone(), mount.disk.clone());
+        let opening = Opening::local(terms, of, (disk, random), (Local::Fresh, 0));
+        if !opening.is_local() {
+            return Err(OpenError::Unsure);
         }
         let now = self.moment();
         self.mounts[number].volume = Some(opening.finish(now)?);

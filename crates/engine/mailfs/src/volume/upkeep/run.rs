@@ -24,7 +24,7 @@ use super::{chain, check, tree};
 use crate::format::FormatError;
 
 impl<S: Storage> Volume<S> {
-    /// Begins a check. Returns whether no other run is under way.
+    /// Begins a check. Returns whether the run begins: no other one is under way, and the log has confirmed the mount's state.
     pub fn check(&mut self, now: Moment, terms: CheckTerms) -> bool {
         let has_begun = self.begin_upkeep(now, What::Check(terms, CheckReport::default()));
         if has_begun && terms.repair {
@@ -67,7 +67,8 @@ impl<S: Storage> Volume<S> {
 
     fn begin_upkeep(&mut self, now: Moment, what: What) -> bool {
         self.at(now);
-        if self.upkeep.is_some() {
+        // Nothing is removed by rows that the log may have overtaken.
+        if self.upkeep.is_some() || self.is_unconfirmed() {
             return false;
         }
         self.upkeep = Some(Box::new(self.new_run(what, Stage::Begin)));

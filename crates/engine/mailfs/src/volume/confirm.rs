@@ -1,0 +1,249 @@
+//! A mount that began from the local disk compares its newest commit with the log as soon as the lead answers. Until then nothing
+//! is sent: the log may have been set back, or may hold commits that this machine has begun and knows no end of.
+//!
+//! From the comparison on the mount goes on like one that has slept: commits of others are followed, and changes rebased.
+
+use hashbrown::HashSet;
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Listed, Request, UidRange, Urgency};
+use vere_ports::storage::Storage;
+
+use super::accounts::{LOG_MAILBOX, mailbox_name};
+use super::events::RETRY;
+use super::found::Found;
+use super::record::Won;
+use super::state::{Asked, Volume};
+use super::step::Notice;
+use crate::format::{Kind, MailId, Subject};
+
+/// Commits outside the chain that are read at once.
+const READS_MAX: usize = 16;
+
+/// The comparison.
+#[derive(Debug)]
+pub(crate) struct Confirm {
+    /// The newest commit of the local disk.
+    head: Won,
+    /// The log is listed from this UID on: commits outside the chain may be there that no mount has merged.
+    first: u32,
+    /// Commits of the local disk, and mails of the log that were read since.
+    uids: HashSet<u32>,
+    ids: HashSet<MailId>,
+    /// Questions without an answer.
+    asked: usize,
+    log: Option<(u32, u32, Vec<Listed>)>,
+    /// Whether the log has the newest commit, as far as known.
+    has_head: Option<bool>,
+    has_failed: bool,
+    is_refused: bool,
+}
+
+/// A question of the comparison.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ConfirmTicket {
+    /// The log from a UID on.
+    Log,
+    /// The newest commit.
+    Head,
+    /// A mail below the newest commit that the local disk lacks.
+    Outside(u32),
+}
+
+impl Confirm {
+    /// With every commit of the local disk.
+    pub(crate) fn new<'a>(
+        head: Won,
+        first: u32,
+        commits: impl Iterator<Item = &'a Found>,
+    ) -> Box<Self> {
+        let (uids, ids) = commits.map(|found| (found.uid, found.id())).unzip();
+        Box::new(Self {
+            head,
+            first,
+            uids,
+            ids,
+            asked: 0,
+            log: None,
+            has_head: None,
+            has_failed: false,
+            is_refused: false,
+        })
+    }
+
+    /// Commits below the newest one that the local disk lacks.
+    fn unread(&self) -> Vec<u32> {
+        let mails = self.log.iter().flat_map(|(_, _, mails)| mails);
+        let mails = mails.filter(|mail| mail.uid < self.head.uid && !self.uids.contains(&mail.uid));
+        let is_unknown = |mail: &&Listed| {
+            let subject = Subject::parse(&mail.subject);
+            subject.is_ok_and(|of| of.kind == Kind::Commit && !self.ids.contains(&of.mail))
+        };
+        let unread = mails.filter(is_unknown).map(|mail| mail.uid);
+        unread.take(READS_MAX).collect()
+    }
+}
+
+impl<S: Storage> Volume<S> {
+    /// Whether the mount has not compared its state with the log yet.
+    pub(super) const fn is_unconfirmed(&self) -> bool {
+        self.confirm.is_some()
+    }
+
+    /// Asks the lead, unless an answer is on the way.
+    pub(super) fn ask_to_confirm(&mut self) {
+        let Some(confirm) = &mut self.confirm else {
+            return;
+        };
+        if confirm.asked > 0 || confirm.is_refused {
+            return;
+        }
+        confirm.asked = 2;
+        (confirm.log, confirm.has_head, confirm.has_failed) = (None, None, false);
+        let (first, head) = (confirm.first, confirm.head);
+        let range = UidRange { first, last: None };
+        let mailbox = mailbox_name(LOG_MAILBOX);
+        let list = Request::List { mailbox, range };
+        self.ask_confirming(list, ConfirmTicket::Log);
+        self.ask_for_mail(head.uid, ConfirmTicket::Head);
+    }
+
+    fn ask_confirming(&mut self, request: Request, ticket: ConfirmTicket) {
+        let lead = AccountId(self.terms.lead);
+        self.ask(lead, Urgency::Commit, request, Asked::Confirm(ticket));
+    }
+
+    fn ask_for_mail(&mut self, uid: u32, ticket: ConfirmTicket) {
+        let uid_validity = self.chain.place().uid_validity;
+        let request = Request::Read {
+            mailbox: mailbox_name(LOG_MAILBOX),
+            uid_validity,
+            uid,
+            parts: Vec::new(),
+        };
+        self.ask_confirming(request, ticket);
+    }
+
+    /// The lead has answered a question of the comparison.
+    pub(super) fn confirm_answered(
+        &mut self,
+        ticket: ConfirmTicket,
+        answer: Result<Answer, Fault>,
+    ) {
+        let Some(mut confirm) = self.confirm.take() else {
+            return;
+        };
+        confirm.asked = confirm.asked.saturating_sub(1);
+        match (ticket, answer) {
+            (ConfirmTicket::Log, Ok(answer)) => {
+                confirm.log = match answer {
+                    Answer::Listed {
+                        uid_validity,
+                        uid_next,
+                        mails,
+                    } => Some((uid_validity, uid_next, mails)),
+                    _ => None,
+                };
+            }
+            (ConfirmTicket::Head, Ok(Answer::Read(parts))) => {
+                let body = parts.first().map(|body| &**body).unwrap_or_default();
+                let seals = (&*self.seals.keys, self.seals.volume);
+                let found = Found::read(confirm.head.uid, body, self.lead_encoding(), seals);
+                let has_head = found.is_ok_and(|found| found.id() == confirm.head.commit);
+                confirm.has_head = Some(has_head);
+            }
+            (ConfirmTicket::Head, Ok(_) | Err(Fault::Renumbered { .. })) => {
+                confirm.has_head = Some(false);
+            }
+            (ConfirmTicket::Outside(uid), Ok(answer)) => {
+                confirm.uids.insert(uid);
+                if let Answer::Read(parts) = answer {
+                    let body = parts.into_iter().next().unwrap_or_default();
+                    if let Some(child) = self.commit_of(uid, &body) {
+                        self.chain.see(uid, child);
+                    }
+                }
+            }
+            (_, Err(fault)) => {
+                self.account_failed(self.terms.lead, &fault);
+                confirm.has_failed = true;
+            }
+        }
+        self.confirm = Some(confirm);
+        self.go_on_confirming();
+    }
+
+    fn go_on_confirming(&mut self) {
+        let Some(confirm) = self.confirm.as_mut().filter(|of| of.asked == 0) else {
+            return;
+        };
+        if confirm.has_failed || confirm.log.is_none() {
+            self.retry_at = Some(self.now.steady + RETRY);
+            return;
+        }
+        let is_same =
+            |(uid_validity, ..): &(u32, u32, _)| *uid_validity == confirm.head.uid_validity;
+        if confirm.has_head != Some(true) || !confirm.log.as_ref().is_some_and(is_same) {
+            confirm.is_refused = true;
+            let generation = confirm.head.generation;
+            self.fail(Notice::Unconfirmed(generation));
+            return;
+        }
+        let unread = confirm.unread();
+        confirm.asked = unread.len();
+        for uid in &unread {
+            self.ask_for_mail(*uid, ConfirmTicket::Outside(*uid));
+        }
+        if unread.is_empty() {
+            self.confirmed();
+        }
+    }
+
+    /// The log goes on from the state of the mount: changes of others come, and own ones go.
+    fn confirmed(&mut self) {
+        let log = self.confirm.take().and_then(|confirm| confirm.log);
+        self.memory.seen(self.now.millis());
+        if let Some((uid_validity, uid_next, mails)) = log {
+            self.log_answered(Ok(Answer::Listed {
+                uid_validity,
+                uid_next,
+                mails,
+            }));
+        }
+        self.upload_more();
+        self.build_ready();
+        self.resume_blocked();
+        self.make_copies();
+        self.tend_checkpoints();
+    }
+
+    /// While nothing may be sent, whoever waits for nothing is told so.
+    pub(super) fn release_idle(&mut self) {
+        let commits = &mut self.commits;
+        let has_work = !commits.pending.is_empty()
+            || !commits.changed.is_empty()
+            || !commits.abandoned.is_empty()
+            || !commits.flights.is_empty();
+        if has_work {
+            return;
+        }
+        commits.since = None;
+        for want in std::mem::take(&mut commits.wants) {
+            self.release_mirrored(self.chain.head().1, want.waiters);
+        }
+    }
+
+    /// The next mount reads the log where this one has stopped for what the log has.
+    pub(super) fn doubt_memory(&mut self, notice: &Notice) {
+        let doubts = matches!(
+            notice,
+            Notice::Unconfirmed(_)
+                | Notice::Gap { .. }
+                | Notice::Renumbered(_)
+                | Notice::NewKeys
+                | Notice::Behind
+                | Notice::Rows(_)
+        );
+        if doubts {
+            self.memory.give_up();
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! An opening from the local disk alone: the journal, the commits from a checkpoint on, and the pages that the volume begins
+//! with. The mount compares with the log when the lead answers, and sends nothing before.
+//!
+//! Where the local disk does not suffice, the log is read as ever.
+
+use std::mem;
+use std::time::Duration;
+
+use vere_ports::storage::Storage;
+
+use super::{Local, Opening, Stage};
+use crate::rows::{Key, RowValue, SettingsRow};
+use crate::tree::Tree;
+use crate::volume::boot::Create;
+use crate::volume::found::Found;
+use crate::volume::record::Part;
+use crate::volume::state::Terms;
+use crate::volume::state::opening::OpenError;
+use crate::volume::step::Moment;
+
+/// How long commits stay in the log at least, where no row says more.
+const KEPT_MIN: Duration = Duration::from_secs(24 * 3_600);
+
+impl<S: Storage> Opening<S> {
+    /// Begins with the local disk: the opening is over at once, or goes on with the log. A volume that [`Self::finish`] refuses to
+    /// open so, with whatever error, is to be opened by the log.
+    /// Requests of the volume count from a number on, so that late answers to an earlier opening are told apart.
+    pub fn local(
+        terms: Terms,
+        of: Create,
+        storage: (S, [u8; 16]),
+        (how, first): (Local, u64),
+    ) -> Self {
+        let mut opening = Self::prepare(terms, of, storage, None, None);
+        opening.last_id = first;
+        if !opening.open_locally(how) {
+            opening.ask_log();
+        }
+        opening
+    }
+
+    /// Whether the opening is over without an account.
+    #[must_use]
+    pub const fn is_local(&self) -> bool {
+        self.local.is_some()
+    }
+
+    fn open_locally(&mut self, how: Local) -> bool {
+        let kept = mem::take(&mut self.kept);
+        let Some(won) = self.remembered.filter(|_| self.error.is_none()) else {
+            return false;
+        };
+        if self.is_distrusted || self.last_writer() == 0 {
+            return false;
+        }
+        self.local = Some(how);
+        self.uid_validity = won.uid_validity;
+        self.listed_from = 1;
+        for commit in kept {
+            if commit.uid_validity == won.uid_validity
+                && let Ok(found) = self.commit(commit.uid, &commit.body)
+            {
+                self.known = self.known.max(commit.uid);
+                self.listed.insert(commit.uid);
+                self.commits.insert(commit.uid, Some(found));
+            }
+        }
+        let newest = self.commits.get(&won.uid);
+        let has_newest = matches!(newest, Some(Some(found)) if found.id() == won.commit);
+        if has_newest && !self.has_doubtful_merge() {
+            self.stage = Stage::Newest;
+            self.advance();
+        }
+        if self.stage == Stage::Over && self.error.is_none() {
+            return true;
+        }
+        self.leave_local();
+        false
+    }
+
+    /// Has the local disk keep a commit of the lead's log. UIDs of a copy say nothing there.
+    pub(super) fn keep_commit(&mut self, uid: u32, found: &Found, sealed: &[u8]) {
+        if self.stand_in.is_some() {
+            return;
+        }
+        let uid_validity = match (self.uid_validity, self.remembered) {
+            (0, Some(won)) => won.uid_validity,
+            (known, _) => known,
+        };
+        self.memory
+            .put((uid_validity, uid), found.covered_uid(), sealed);
+    }
+
+    /// Whether a merge of this mount may be in the log. A mount takes such a commit for another machine's.
+    fn has_doubtful_merge(&self) -> bool {
+        let parts = self.records.iter().flat_map(|(_, parts)| parts);
+        let mut merges = parts.filter_map(|part| match part {
+            Part::Adopts(commit) => Some(*commit),
+            _ => None,
+        });
+        let is_known = |id| {
+            let mut known = self.commits.values().flatten();
+            known.any(|found| found.id() == id || found.record.merged.contains(&id))
+        };
+        merges.any(|id| !is_known(id))
+    }
+
+    /// The log is read from its end on, as if nothing were known.
+    fn leave_local(&mut self) {
+        self.local = None;
+        self.error = None;
+        self.stage = Stage::End;
+        self.uid_validity = 0;
+        self.known = 0;
+        self.listed_from = u32::MAX;
+        self.is_wide = false;
+        self.listed.clear();
+        self.commits.clear();
+        self.unread.clear();
+        self.wanted.clear();
+        self.refused.clear();
+        self.steps.clear();
+        self.base = None;
+        self.pages.set_root(None);
+    }
+
+    /// A log that was not seen for longer than commits stay there may have lost the commits of the local disk.
+    /// The newest commit tells a time too.
+    pub(super) fn check_age(
+        &self,
+        tree: &Tree,
+        newest_ms: i64,
+        now: Moment,
+    ) -> Result<(), OpenError> {
+        if self.local != Some(Local::Fresh) {
+            return Ok(());
+        }
+        let row = tree.get(&Key::Settings.encode())?;
+        let row = row.and_then(|row| SettingsRow::decode(&row).ok());
+        let kept = row.map_or(Duration::ZERO, |row| {
+            Duration::from_secs(row.keep_versions_s)
+        });
+        let kept_ms = i64::try_from(kept.max(KEPT_MIN).as_millis()).unwrap_or(i64::MAX);
+        let seen = self.memory.sight().max(newest_ms);
+        match now.millis().saturating_sub(seen) > kept_ms {
+            true => Err(OpenError::Unsure),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Mounts that begin from the local disk, and compare with the log later.
+
+use super::rig::Several;
+use super::*;
+use crate::volume::opening::Local;
+
+const ROOT: Inode = Inode::ROOT;
+const OUT: fn(AccountId, &Request) -> Luck = |_, _| Luck::Lost;
+
+impl World {
+    /// Mounts again by the local disk alone. Requests of the volume wait.
+    fn start_locally(&mut self, how: Local) -> Result<(), OpenError> {
+        self.starts += 1;
+        let random = [self.starts; 16];
+        let (terms, of) = (self.terms.clone(), self.of.clone());
+        let opening = Opening::local(terms, of, (self.disk.clone(), random), (how, 0));
+        if !opening.is_local() {
+            return Err(OpenError::Unsure);
+        }
+        let now = self.moment();
+        self.volume = Some(opening.finish(now)?);
+        self.use_cache();
+        Ok(())
+    }
+
+    fn is_unconfirmed(&mut self) -> bool {
+        self.volume().status().unconfirmed
+    }
+
+    /// Nobody answers any more.
+    fn cut_off(&mut self) {
+        self.fortune = Box::new(OUT);
+    }
+
+    fn come_back(&mut self) {
+        self.fortune = Box::new(|_, _| Luck::Good);
+        // The account is tried again after its pause.
+        for _ in 0..4 {
+            self.pass(Duration::from_secs(1_000));
+        }
+    }
+}
+
+/// A world with two files that a commit has, the newest one without a checkpoint.
+fn world() -> World {
+    let mut world = World::new(2);
+    world.put(ROOT, "a", b"one");
+    world.finish().unwrap();
+    world.put(ROOT, "b", b"two");
+    world.sync().unwrap();
+    world
+}
+
+#[test]
+fn a_mount_works_without_any_account() {
+    let mut world = world();
+    world.kill();
+    world.cut_off();
+    world.start_locally(Local::Fresh).unwrap();
+    assert!(world.lookup(ROOT, "b").is_ok());
+    assert!(world.is_unconfirmed());
+    let before = world.appended;
+    let (_, handle) = world.create(ROOT, "c");
+    world.write(handle, 0, b"three");
+    assert_eq!(world.fsync(handle), Err(Errno::Io));
+    world.close(handle);
+    assert_eq!(world.get(ROOT, "c").unwrap(), b"three");
+    // Once more, with changes that nobody has seen.
+    world.kill();
+    world.start_locally(Local::Fresh).unwrap();
+    assert_eq!(world.get(ROOT, "c").unwrap(), b"three");
+    assert_eq!(world.appended, before);
+    world.come_back();
+    assert!(!world.is_unconfirmed());
+    world.sync().unwrap();
+    assert_eq!(world.get(ROOT, "a").unwrap(), b"one");
+    world.lose_folder();
+    world.mount().unwrap();
+    assert_eq!(world.get(ROOT, "c").unwrap(), b"three");
+}
+
+#[test]
+fn a_mount_without_changes_ends_without_any_account() {
+    let mut world = world();
+    world.finish().unwrap();
+    world.kill();
+    world.cut_off();
+    world.start_locally(Local::Fresh).unwrap();
+    world.finish().unwrap();
+}
+
+#[test]
+fn nothing_is_sent_to_a_log_that_was_set_back() {
+    for is_other in [false, true] {
+        let mut world = world();
+        let old = world.accounts.clone();
+        world.put(ROOT, "c", b"three");
+        world.sync().unwrap();
+        world.kill();
+        if is_other {
+            let log = world.accounts.get_mut(&1).unwrap();
+            log.mailbox("log").unwrap().uid_validity += 1;
+        } else {
+            world.accounts = old;
+        }
+        world.cut_off();
+        world.start_locally(Local::Fresh).unwrap();
+        world.put(ROOT, "d", &noise(1, 5 << 20));
+        let before = world.appended;
+        world.come_back();
+        assert_eq!(world.sync(), Err(Errno::Io));
+        assert_eq!(world.appended, before);
+        assert!(world.volume().read_only().is_some());
+        // The next mount reads the log, which tells more.
+        world.kill();
+        let again = world.start_locally(Local::Old);
+        assert!(matches!(again, Err(OpenError::Unsure)), "{again:?}");
+        assert_eq!(world.mount().is_ok(), is_other);
+    }
+}
+
+/// The fate of a commit that was begun is not known: the log decides, and nothing is lost or there twice.
+#[test]
+fn begun_commits_are_decided_by_the_log() {
+    for luck in [Luck::Lost, Luck::Unanswered] {
+        for has_rival in [false, true] {
+            let mut several = Several::new(2);
+            several.put(0, "a", "one");
+            several.sync(0).unwrap();
+            several.quiet();
+            several.put(0, "b", "two");
+            if has_rival {
+                several.put(1, "c", "three");
+                several.sync(1).unwrap();
+            }
+            several.begin_sync(0);
+            several.until_append(0);
+            match luck {
+                Luck::Lost => several.kill(0),
+                _ => {
+                    several.send_unanswered(0);
+                    several.kill(0);
+                }
+            }
+            several.mount_locally(0).unwrap();
+            several.quiet();
+            let tree = several.tree(0);
+            assert_eq!(tree, several.tree(1));
+            assert_eq!(tree["b"], "two", "{luck:?}, {has_rival}");
+            assert_eq!(tree.len(), if has_rival { 3 } else { 2 }, "{tree:?}");
+            assert!(several.conflicts(0).is_empty());
+        }
+    }
+}
+
+#[test]
+fn commits_of_others_are_followed() {
+    let mut several = Several::new(2);
+    several.put(0, "a", "one");
+    several.sync(0).unwrap();
+    several.quiet();
+    several.kill(0);
+    several.put(1, "a", " two");
+    several.put(1, "b", "three");
+    several.sync(1).unwrap();
+    several.mounts[0].is_held = true;
+    several.mount_locally(0).unwrap();
+    assert_eq!(several.tree(0).len(), 1);
+    several.put(0, "c", "four");
+    several.quiet();
+    let tree = several.tree(0);
+    assert_eq!(tree, several.tree(1));
+    assert_eq!((&*tree["a"], &*tree["c"]), ("one two", "four"));
+}
+
+/// A commit that lost a race and whose mount is gone is found below the newest commit of the local disk.
+#[test]
+fn open_commits_below_the_newest_one_are_adopted() {
+    let mut several = Several::new(3);
+    several.put(0, "a", "one");
+    several.sync(0).unwrap();
+    several.quiet();
+    several.put(1, "b", "two");
+    several.begin_sync(1);
+    several.until_append(1);
+    several.put(2, "c", "three");
+    several.sync(2).unwrap();
+    several.send_unanswered(1);
+    several.kill(1);
+    several.put(2, "d", "four");
+    several.sync(2).unwrap();
+    several.pass(10);
+    several.kill(0);
+    several.kill(2);
+    several.mount_locally(0).unwrap();
+    several.quiet();
+    let tree = several.tree(0);
+    assert_eq!(tree.get("b").map(String::as_str), Some("two"), "{tree:?}");
+}
+
+/// What the local disk lacks sends the mount to the log.
+#[test]
+fn a_local_disk_that_does_not_suffice_leads_to_the_log() {
+    for lost in ["commits-", "pages-", "journal-"] {
+        let mut world = world();
+        world.kill();
+        for name in vere_ports::storage::Storage::list(&world.disk).unwrap() {
+            if name.starts_with(lost) {
+                vere_ports::storage::Storage::remove(&world.disk, &name).unwrap();
+            }
+        }
+        let local = world.start_locally(Local::Fresh);
+        assert!(matches!(local, Err(OpenError::Unsure)), "{lost}: {local:?}");
+        world.mount().unwrap();
+        assert_eq!(world.get(ROOT, "b").unwrap(), b"two");
+    }
+}
+
+#[test]
+fn a_long_sleep_leads_to_the_log_first() {
+    let mut world = world();
+    world.kill();
+    world.now += 25 * 3_600 * 1_000;
+    let local = world.start_locally(Local::Fresh);
+    assert!(matches!(local, Err(OpenError::Unsure)), "{local:?}");
+    world.cut_off();
+    world.start_locally(Local::Old).unwrap();
+    assert!(world.lookup(ROOT, "b").is_ok());
+    world.come_back();
+    assert!(!world.is_unconfirmed());
+}
