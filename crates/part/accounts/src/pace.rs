@@ -52,6 +52,11 @@ impl Pace {
         wait
     }
 
+    /// Whether the account has failed since its last answer.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.failures > 0
+    }
+
     /// Notes an answer: the account works.
     pub(crate) const fn works(&mut self) {
         self.failures = 0;

@@ -57,6 +57,8 @@ struct Slot {
 pub(crate) struct Slots {
     slots: BTreeMap<usize, Slot>,
     last: usize,
+    /// Whether a connection for commits and another one for requests were ever open together.
+    has_had_both: bool,
 }
 
 impl Slots {
@@ -86,6 +88,19 @@ impl Slots {
     /// Whether there is a connection for other requests than commits, open or not.
     pub(crate) fn any_common(&self) -> bool {
         self.slots.values().any(|slot| slot.kind == Kind::Common)
+    }
+
+    /// Whether a connection for other requests than commits is on the way. The one for commits is no reason to wait: logins
+    /// take round trips.
+    pub(crate) fn any_common_dials(&self) -> bool {
+        self.slots
+            .values()
+            .any(|slot| matches!(slot.state, State::Dials) && slot.kind != Kind::Lead)
+    }
+
+    /// Whether a connection for commits and another one for requests were ever open together.
+    pub(crate) const fn has_had_both(&self) -> bool {
+        self.has_had_both
     }
 
     /// The connection for commits, open or not.
@@ -214,6 +229,10 @@ impl Slots {
                 State::Open(send)
             }
         };
+        let is_common =
+            |slot: &Slot| slot.kind == Kind::Common && matches!(slot.state, State::Open(_));
+        let has_common = self.slots.values().any(is_common);
+        self.has_had_both |= has_common && self.lead().is_some();
     }
 
     /// Gives requests to an open connection: a single request, or mails of a mailbox. An ended connection reports the

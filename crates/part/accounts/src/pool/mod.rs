@@ -295,11 +295,12 @@ impl Pool {
                 && !self.reads_too_far(&asked.request)
         });
         let allowed = self.pace.connections(now);
-        if waits
-            && now >= self.pace.ask_from
-            && self.slots.len() < allowed
-            && !self.slots.any_dials()
-        {
+        // A start needs both connections, and a login takes round trips; an account that fails is tried by one.
+        let dials = match self.pace.has_failed() {
+            true => self.slots.any_dials(),
+            false => self.slots.any_common_dials(),
+        };
+        if waits && now >= self.pace.ask_from && self.slots.len() < allowed && !dials {
             self.open(Kind::Common, now);
         }
     }
@@ -346,20 +347,19 @@ impl Pool {
             DialError::Refused(status) | DialError::Bye(status) => fault::patience(status),
             _ => None,
         };
+        // Connections that were tried together fail together, and count once.
+        let is_known = now < self.pace.dial_from;
         self.last_fault = match (error, patience) {
             (_, Some(told)) => {
                 let wait = self.pace.crowded(Duration::from_millis(told), now);
                 Fault::Throttled(text, millis(wait))
             }
-            (DialError::Refused(_), None) => {
-                self.pace.failed(now);
-                Fault::Login(text)
-            }
-            _ => {
-                self.pace.failed(now);
-                Fault::Unreachable(text)
-            }
+            (DialError::Refused(_), None) => Fault::Login(text),
+            _ => Fault::Unreachable(text),
         };
+        if patience.is_none() && !is_known {
+            self.pace.failed(now);
+        }
     }
 
     fn reported(&mut self, number: usize, report: Report) {
