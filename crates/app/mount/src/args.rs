@@ -17,8 +17,12 @@ pub enum FsCommand {
     Init(InitArgs),
     /// Mount a volume at an empty folder.
     ///
-    /// The command returns as soon as the mount can be used; the process of the mount stays in the background. While the lead account
-    /// does not answer, the volume is mounted read-only from the copy of changes and names on a further account, and the command says so.
+    /// The command returns as soon as the mount can be used; the process of the mount stays in the background. A machine that has
+    /// mounted the volume before begins with what its disk has, and needs no account for that: files in the cache can be read,
+    /// and changes wait in the journal. The comparison with the accounts follows in the background; `vere fs status` tells
+    /// whether it has come. With --expect-head, or after more than keep-versions without a look at the log, the accounts are
+    /// asked first. While the lead account does not answer a machine whose disk does not suffice, the volume is mounted read-only
+    /// from the copy of changes and names on a further account, and the command says so.
     ///
     /// Example: vere fs mount home /home/ann/files
     Mount(MountArgs),
@@ -32,7 +36,8 @@ pub enum FsCommand {
     /// disk_misses (chunks read that the cache had or lacked, since the start); octets_shared (content written that the volume had already, so that
     /// nothing was sent); copies_missing; conflicts (with other mounts, since the mount began); conflicts_latest; commits_open (of other
     /// mounts, to be merged); metadata_copies (of changes and names on further accounts), each with account, generation (up to which the
-    /// account has every change, or null), commits_behind, pages_behind, is_level; inodes and logical_octets (of files, as of the last
+    /// account has every change, or null), commits_behind, pages_behind, is_level; unconfirmed (the mount began from the local disk, and
+    /// has not reached the lead account yet); inodes and logical_octets (of files, as of the last
     /// checkpoint); stored_octets (of packs on all accounts); pack_octets, garbage_octets, collected_ms and checked_ms (of the last
     /// `vere fs gc` and `vere fs check`, or null); keep_versions_s; keep_deleted_s; slot (what to know about the key slot before the next mount, or null); read_only (the reason, or null); accounts, each
     /// with account, requests under way, failing (the reason, or null), failing_for_s, next_attempt_s, used_octets and limit_octets

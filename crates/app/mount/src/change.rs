@@ -363,7 +363,7 @@ impl Keeper {
         let begin = move |live: &mut Live, now| live.change_facts(now, change);
         let has_begun = with(&self.events, SILENCE_MAX, begin).ok_or(ENGINE)?;
         if !has_begun.map_err(unreadable)? {
-            return Err("expected no other change of keys or accounts; found one".to_owned());
+            return Err("expected no other change of keys or accounts, and a mount that has reached the log; found otherwise".to_owned());
         }
         loop {
             let ended = with(&self.events, SILENCE_MAX, |live: &mut Live, _| {

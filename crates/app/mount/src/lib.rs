@@ -44,6 +44,7 @@ mod slots;
 mod status;
 mod upkeep;
 mod volume;
+mod ways;
 
 use std::process::ExitCode;
 

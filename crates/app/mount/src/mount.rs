@@ -83,6 +83,8 @@ fn task(
         background: args.background,
         how: How {
             expect: args.expect_head,
+            // Only the log tells whether a commit is in the chain.
+            local: args.expect_head.is_none(),
             ..How::default()
         },
     })

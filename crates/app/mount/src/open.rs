@@ -21,6 +21,7 @@ use crate::news::News;
 use crate::secrets::{self, Opener};
 use crate::slots;
 use crate::volume::{self, How, Live, Refusal};
+use crate::ways;
 
 /// A volume that is open and has no thread yet.
 pub(crate) struct Opened {
@@ -139,7 +140,7 @@ fn by_slot(
         let _gone = asks.send(request);
     };
     let terms = (volume::terms(described), create);
-    let mut live = volume::open(terms, how, journal, clock, &ask, &happened, news)?;
+    let mut live = ways::open(terms, how, journal, clock, &ask, &happened, news)?;
     let listed = live
         .volume()
         .slots()

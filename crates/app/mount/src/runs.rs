@@ -32,7 +32,7 @@ pub(crate) fn run_with(
 ) -> Result<Value, String> {
     let begin = move |live: &mut Live, now| live.begin(now, what);
     if !with(events, SILENCE_MAX, begin).ok_or(ENGINE)? {
-        return Err("expected no check or collection under way; found one".to_owned());
+        return Err("expected no check or collection under way, and a mount that has reached the log; found otherwise".to_owned());
     }
     wait(events, news)
 }

@@ -91,6 +91,7 @@ pub(crate) fn json(status: &Status, groups: &[GroupStatus], point: Option<&Path>
         "keep_versions_s": status.retention.map(|(versions, _)| versions),
         "keep_deleted_s": status.retention.map(|(_, deleted)| deleted),
         "slot": status.slot,
+        "unconfirmed": status.unconfirmed,
         "read_only": status.read_only,
         "accounts": accounts,
         "groups": groups,
@@ -163,6 +164,11 @@ pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
     line("garbage", garbage(status));
     if let Some(line_of_slot) = status["slot"].as_str() {
         line("key slot", line_of_slot.to_owned());
+    }
+    if status["unconfirmed"] == Value::Bool(true) {
+        let text =
+            "as of the local disk: the lead account has not answered yet, and nothing is sent";
+        line("state", text.to_owned());
     }
     if let Some(reason) = status["read_only"].as_str() {
         line("read-only", reason.to_owned());
@@ -397,6 +403,7 @@ pub(crate) mod tests {
             commits_open: 0,
             mirrors: Vec::new(),
             slot: None,
+            unconfirmed: false,
             read_only: None,
         }
     }
@@ -407,6 +414,7 @@ pub(crate) mod tests {
             conflicts: 2,
             conflicts_latest: vec!["one".to_owned(), "two".to_owned()],
             commits_open: 1,
+            unconfirmed: true,
             ..status()
         };
         let text = shown(&json(&status, &[], None), None);
@@ -414,6 +422,7 @@ pub(crate) mod tests {
             "conflicts           2\n",
             "                    two\n",
             "commits to merge    1, of mounts that are away\n",
+            "state               as of the local disk: the lead account has not answered yet, and nothing is sent\n",
         ];
         for line in lines {
             assert!(text.contains(line), "{line} in {text}");

@@ -4,15 +4,14 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
-use std::time::Duration;
+use std::sync::mpsc::Sender;
 
 use vere_disk::log::Directory;
 use vere_mailfs::format::{Encoding, Keys, MailId, VolumeId};
 use vere_mailfs::volume::{
     AccountTerms, CacheTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport,
-    Fingerprint, GroupTerms, Leaving, Machine, Membership, Moment, OpenError, OpenStep, Opening,
-    Placed, Salvaged, Step as Asked, Stranded, Strategy, Terms, Upkept, Volume, is_outage,
+    Fingerprint, GroupTerms, Leaving, Machine, Membership, Moment, OpenError, Placed, Salvaged,
+    Step as Asked, Strategy, Terms, Upkept, Volume,
 };
 use vere_ports::files::{Call, CallId, Caller, Errno};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
@@ -21,20 +20,14 @@ use vere_process::failure::Failure;
 use vere_settings::Volume as Description;
 use vere_units::Timestamp;
 
-use crate::accounts::Ask;
-use crate::host::{Clock, Engine, Event, Now, Step};
-use crate::lines::{self, Level};
-use crate::news::News;
+use crate::host::{Engine, Now, Step};
+use crate::lines::Level;
 use crate::rollback::{self, Leave};
 
 /// Calls of our own have numbers from here on; the kernel's count from 1.
 const OWN: u64 = 1 << 63;
 /// The number of the machine.
 const MACHINE_ID: &str = "/etc/machine-id";
-/// The longest silence of an account during the start.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Requests to copies have numbers from multiples of this one on: late answers of the lead are told apart.
-const FIRST_OF_COPY: u64 = 1 << 32;
 
 /// A run of upkeep.
 #[derive(Debug, Clone, Copy)]
@@ -297,6 +290,8 @@ pub(crate) struct How {
     pub(crate) leave: Leave,
     /// A log that has lost commits, or all of them.
     pub(crate) lost: Option<Lost>,
+    /// Whether the local disk may serve before any account answers.
+    pub(crate) local: bool,
 }
 
 /// What is known about a lost log.
@@ -312,109 +307,6 @@ pub(crate) struct Lost {
     pub(crate) owner: Caller,
 }
 
-/// Opens a volume from log and journal. `ask` takes requests, answers come as events; `news` hears the commits read and all.
-pub(crate) fn open(
-    (terms, of): (Terms, Create),
-    how: &How,
-    journal: &Path,
-    clock: Clock,
-    ask: &dyn Fn(Ask),
-    answers: &Receiver<Event<Live>>,
-    news: &mut dyn FnMut(News),
-) -> Result<Live, Refusal> {
-    let begin = |way: Way, news: &mut dyn FnMut(News)| {
-        let (terms, of) = (terms.clone(), of.clone());
-        let (storage, random) = (storage(journal)?, random()?);
-        let mut opening = match way {
-            Way::Lead => Opening::new(terms, of, storage, random),
-            Way::Copy(copy) => Opening::standing_in(terms, of, (storage, random), copy),
-            Way::Stranded(stranded) => Opening::bring_in(terms, of, storage, random, stranded),
-        };
-        if let Some(commit) = how.expect {
-            opening.expect(commit);
-        }
-        if let Some(lost) = &how.lost {
-            opening.writers_above(lost.last_writer);
-        }
-        let opening = read(opening, ask, answers, news)?;
-        Ok::<_, Failure>(opening.finish(moment(clock.now())))
-    };
-    let mut opened = begin(Way::Lead, news)?;
-    if let Err(OpenError::Account(lead, fault)) = &opened
-        && *lead == terms.lead
-        && is_outage(fault)
-    {
-        let reason = fault.to_string();
-        let mut begin = |copy| begin(Way::Copy(copy), news);
-        opened = begin_from_copies((opened, &reason), &terms, &mut begin)?;
-        if let Ok(volume) = &opened
-            && let Some(notice) = volume.read_only()
-        {
-            news(News::Line(notice.to_string()));
-        }
-    }
-    // Every answer of the first opening has come.
-    let stranded = rollback::stranded(how.leave, opened.as_ref().err());
-    if let Some(stranded) = stranded {
-        opened = begin(Way::Stranded(stranded), news)?;
-    }
-    if let Some(line) = rollback::line_of(how.leave, stranded, opened.as_ref().err()) {
-        let aside = rollback::set_aside(journal)?;
-        opened = begin(Way::Lead, news)?;
-        news(News::Line(format!(
-            "{line}; changes that no server had are in {}",
-            aside.display()
-        )));
-    } else if let (Some(stranded), Ok(_)) = (stranded, &opened) {
-        news(News::Line(rollback::brought(stranded).to_owned()));
-    }
-    if let (Some(lost), Err(OpenError::NoVolume(_))) = (&how.lost, &opened) {
-        rollback::set_aside(journal)?;
-        let first = (lost.generation, lost.rows.as_slice());
-        let of_root = (lost.owner, moment(clock.now()));
-        opened = of.create_behind(first, terms, storage(journal)?, random()?, of_root);
-    }
-    opened.map(Live::new).map_err(Refusal::of)
-}
-
-/// How an opening goes about.
-enum Way {
-    /// From the log of the lead.
-    Lead,
-    /// From a copy, while the lead does not answer.
-    Copy(Copy),
-    /// From the log, with a journal whose base is gone.
-    Stranded(Stranded),
-}
-
-/// An account with a copy, why the lead is not asked, and the first number of requests.
-type Copy = (u16, String, u64);
-
-/// What an opening has found.
-type Tried = Result<Volume<Directory>, OpenError>;
-
-/// Opens from the first copy that serves. The error of the lead counts where none does, or that of a copy that is too old.
-fn begin_from_copies(
-    (mut opened, reason): (Tried, &str),
-    terms: &Terms,
-    begin: &mut dyn FnMut(Copy) -> Result<Tried, Failure>,
-) -> Result<Tried, Failure> {
-    for (place, account) in (1..).zip(terms.further_accounts()) {
-        let tried = begin((account, reason.to_owned(), FIRST_OF_COPY * place))?;
-        match tried {
-            Ok(volume) => return Ok(Ok(volume)),
-            Err(error @ (OpenError::CopyBehind { .. } | OpenError::Unexpected { .. })) => {
-                opened = Err(error);
-            }
-            Err(error) => lines::log(
-                Level::Warn,
-                &format!("the copy on account {account}: {error}"),
-            ),
-        }
-    }
-    Ok(opened)
-}
-
 /// Why a slot does not open a volume.
 #[derive(Debug)]
 pub(crate) enum Refusal {
@@ -426,7 +318,7 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// Keys of an earlier epoch open none of the newest commits: the log looks older, or empty.
-    fn of(error: OpenError) -> Self {
+    pub(crate) fn of(error: OpenError) -> Self {
         let may_be_keys = matches!(
             error,
             OpenError::NoVolume(_) | OpenError::RolledBack { .. } | OpenError::Overtaken
@@ -449,38 +341,6 @@ impl Refusal {
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         Self::Other(failure)
-    }
-}
-
-/// Has an opening read all that it needs.
-fn read(
-    mut opening: Opening<Directory>,
-    ask: &dyn Fn(Ask),
-    answers: &Receiver<Event<Live>>,
-    news: &mut dyn FnMut(News),
-) -> Result<Opening<Directory>, Failure> {
-    loop {
-        while let Some(step) = opening.poll() {
-            match step {
-                OpenStep::Ask(id, account, urgency, request) => {
-                    ask(Ask(id, account, urgency, request))
-                }
-                OpenStep::Log(notice) => lines::log(Level::of(&notice), &notice.to_string()),
-            }
-        }
-        if opening.is_over() {
-            return Ok(opening);
-        }
-        let Ok(event) = answers.recv_timeout(ANSWER_TIMEOUT) else {
-            let text = "expected an answer within 60 s; found none".to_owned();
-            opening.give_up(Fault::Unreachable(text));
-            return Ok(opening);
-        };
-        if let Event::Answer(id, answer) = event {
-            opening.answered(id, answer);
-        }
-        let (read, all) = opening.progress();
-        news(News::Progress(read, all));
     }
 }
 

@@ -71,6 +71,7 @@ mod mounts_gap;
 mod mounts_keys;
 mod mounts_lead;
 mod mounts_machines;
+mod mounts_offline;
 mod mounts_programs;
 mod mounts_providers;
 mod mounts_rebuild;

@@ -20,13 +20,13 @@ const WORDS: usize = 40;
 const NAMES: [&str; 3] = ["one.txt", "two.txt", "folder/three.txt"];
 
 /// A further machine: equal configuration, a state and a mount of its own.
-struct Machine<'v> {
+pub(crate) struct Machine<'v> {
     volume: &'v Volume,
     name: &'static str,
 }
 
 impl<'v> Machine<'v> {
-    fn new(volume: &'v Volume, name: &'static str) -> Self {
+    pub(crate) fn new(volume: &'v Volume, name: &'static str) -> Self {
         let machine = Self { volume, name };
         let (from, to) = (volume.path("config"), machine.path("config"));
         run(Command::new("cp").arg("-r").args([from, to]));
@@ -38,11 +38,11 @@ impl<'v> Machine<'v> {
         self.volume.path(&format!("{of}-{}", self.name))
     }
 
-    fn point(&self) -> PathBuf {
+    pub(crate) fn point(&self) -> PathBuf {
         self.path("mnt")
     }
 
-    fn fs(&self, words: &[&str]) -> Command {
+    pub(crate) fn fs(&self, words: &[&str]) -> Command {
         let mut command = vere();
         command.arg("fs").args(words);
         for (variable, folder) in [
@@ -55,17 +55,21 @@ impl<'v> Machine<'v> {
         command
     }
 
-    fn mount(&self) {
+    pub(crate) fn mount(&self) {
         let mut mount = self.fs(&["mount", "home"]);
         let phrase = self.volume.path("phrase");
         run(mount.arg(self.point()).arg("--passphrase-file").arg(phrase));
     }
 
-    fn sync(&self) {
+    pub(crate) fn umount(&self) {
+        run(&mut self.fs(&["umount", "home"]));
+    }
+
+    pub(crate) fn sync(&self) {
         run(&mut self.fs(&["sync", "home"]));
     }
 
-    fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         let status = run(&mut self.fs(&["status", "home", "--json"]));
         serde_json::from_str(&status).expect("JSON")
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{assert_has, fails_with, run};
+use crate::harness::{assert_has, fails_with, run, wait_until};
 use crate::mounts::Volume;
 
 fn content(number: u32) -> Vec<u8> {
@@ -207,6 +207,17 @@ fn a_log_that_was_set_back_is_refused_until_a_person_accepts() {
             fs::remove_file(mail).expect("a mail");
         }
     }
+    // A mount that begins from the local disk turns read-only at the comparison, and the next one reads the log.
+    volume.mount();
+    let is_read_only = || {
+        let status = json(&mut volume.fs(&["status", "home", "--json"]));
+        status["read_only"].as_str().map(str::to_owned)
+    };
+    wait_until("the comparison", || is_read_only().is_some());
+    let reason = is_read_only().unwrap_or_default();
+    assert_has(&reason, &["the account was set back", "mount again"]);
+    fs::write(volume.point().join("third"), "3").expect_err("a read-only mount");
+    volume.umount();
     let said = fails_with(&mut volume.mounting(), 1);
     assert_has(&said, &["the account was set back", "--accept-rollback"]);
     let mut check = volume.fs(&["check", "home", "--accept-rollback"]);

@@ -1,0 +1,217 @@
+//! The ways to open a volume: by the local disk, by the lead's log, and by the copy on a further account.
+
+use std::path::Path;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use vere_disk::log::Directory;
+use vere_mailfs::volume::{
+    Create, Local, OpenError, OpenStep, Opening, Stranded, Terms, Volume, is_outage,
+};
+use vere_ports::mail_accounts::Fault;
+use vere_process::failure::Failure;
+
+use crate::accounts::Ask;
+use crate::host::{Clock, Event};
+use crate::lines::{self, Level};
+use crate::news::News;
+use crate::rollback;
+use crate::volume::{How, Live, Refusal, moment, random, storage};
+
+/// The longest silence of an account during the start.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Requests to copies have numbers from multiples of this one on: late answers of the lead are told apart.
+const FIRST_OF_COPY: u64 = 1 << 32;
+/// Requests of a volume that is opened by the local disk behind the accounts have numbers from this one on.
+const FIRST_OF_DISK: u64 = 1 << 56;
+
+/// An account with a copy, why the lead is not asked, and the first number of requests.
+type Copy = (u16, String, u64);
+
+/// What an opening has found.
+type Tried = Result<Volume<Directory>, OpenError>;
+
+/// A way.
+enum Way {
+    /// By the log of the lead.
+    Log,
+    /// By a copy, while the lead does not answer.
+    Copy(Copy),
+    /// By the log, with a journal whose base is gone.
+    Stranded(Stranded),
+    /// By the local disk, with the first number of requests.
+    Disk(Local, u64),
+}
+
+/// What every way needs.
+struct Ways<'a> {
+    terms: &'a Terms,
+    of: &'a Create,
+    how: &'a How,
+    journal: &'a Path,
+    clock: Clock,
+    ask: &'a dyn Fn(Ask),
+    answers: &'a Receiver<Event<Live>>,
+}
+
+/// Opens a volume from log and journal. `ask` takes requests, answers come as events; `news` hears the commits read and all.
+pub(crate) fn open(
+    (terms, of): (Terms, Create),
+    how: &How,
+    journal: &Path,
+    clock: Clock,
+    ask: &dyn Fn(Ask),
+    answers: &Receiver<Event<Live>>,
+    news: &mut dyn FnMut(News),
+) -> Result<Live, Refusal> {
+    let ways = Ways {
+        terms: &terms,
+        of: &of,
+        how,
+        journal,
+        clock,
+        ask,
+        answers,
+    };
+    let mut opened = ways.first(news)?;
+    if let Err(OpenError::Account(lead, fault)) = &opened
+        && *lead == terms.lead
+        && is_outage(fault)
+    {
+        let reason = fault.to_string();
+        opened = ways.without_lead(opened, &reason, news)?;
+        if let Ok(volume) = &opened
+            && let Some(notice) = volume.read_only()
+        {
+            news(News::Line(notice.to_string()));
+        }
+    }
+    // Every answer of the first opening has come.
+    let stranded = rollback::stranded(how.leave, opened.as_ref().err());
+    if let Some(stranded) = stranded {
+        (opened, _) = ways.begin(Way::Stranded(stranded), news)?;
+    }
+    if let Some(line) = rollback::line_of(how.leave, stranded, opened.as_ref().err()) {
+        let aside = rollback::set_aside(journal)?;
+        (opened, _) = ways.begin(Way::Log, news)?;
+        news(News::Line(format!(
+            "{line}; changes that no server had are in {}",
+            aside.display()
+        )));
+    } else if let (Some(stranded), Ok(_)) = (stranded, &opened) {
+        news(News::Line(rollback::brought(stranded).to_owned()));
+    }
+    if let (Some(lost), Err(OpenError::NoVolume(_))) = (&how.lost, &opened) {
+        rollback::set_aside(journal)?;
+        let first = (lost.generation, lost.rows.as_slice());
+        let of_root = (lost.owner, moment(clock.now()));
+        opened = of.create_behind(first, terms, storage(journal)?, random()?, of_root);
+    }
+    opened.map(Live::new).map_err(Refusal::of)
+}
+
+impl Ways<'_> {
+    /// By the local disk, if allowed and enough; else by the log.
+    fn first(&self, news: &mut dyn FnMut(News)) -> Result<Tried, Failure> {
+        if self.how.local {
+            let (opened, is_local) = self.begin(Way::Disk(Local::Fresh, 0), news)?;
+            if is_local && opened.is_ok() {
+                let line = "the mount begins from the local disk; the log is compared when the lead account answers";
+                lines::log(Level::Info, line);
+            }
+            if !is_local || opened.is_ok() {
+                return Ok(opened);
+            }
+        }
+        Ok(self.begin(Way::Log, news)?.0)
+    }
+
+    /// Opens from the first copy that serves, or from a local disk that has not seen the log for long. The error of the lead
+    /// counts where none does, or that of a copy that is too old.
+    fn without_lead(
+        &self,
+        mut opened: Tried,
+        reason: &str,
+        news: &mut dyn FnMut(News),
+    ) -> Result<Tried, Failure> {
+        for (place, account) in (1..).zip(self.terms.further_accounts()) {
+            let copy = (account, reason.to_owned(), FIRST_OF_COPY * place);
+            match self.begin(Way::Copy(copy), news)?.0 {
+                Ok(volume) => return Ok(Ok(volume)),
+                Err(error @ (OpenError::CopyBehind { .. } | OpenError::Unexpected { .. })) => {
+                    opened = Err(error);
+                }
+                Err(error) => lines::log(
+                    Level::Warn,
+                    &format!("the copy on account {account}: {error}"),
+                ),
+            }
+        }
+        if !self.how.local {
+            return Ok(opened);
+        }
+        // The log may have gone on too far: the comparison tells, as soon as the lead can be reached.
+        let (old, _) = self.begin(Way::Disk(Local::Old, FIRST_OF_DISK), news)?;
+        Ok(old.or(opened))
+    }
+
+    /// What a way gives, and whether no account was asked.
+    fn begin(&self, way: Way, news: &mut dyn FnMut(News)) -> Result<(Tried, bool), Failure> {
+        let (terms, of) = (self.terms.clone(), self.of.clone());
+        let storage = (storage(self.journal)?, random()?);
+        let mut opening = match way {
+            Way::Log => Opening::new(terms, of, storage.0, storage.1),
+            Way::Copy(copy) => Opening::standing_in(terms, of, storage, copy),
+            Way::Stranded(stranded) => Opening::bring_in(terms, of, storage.0, storage.1, stranded),
+            Way::Disk(how, first) => {
+                let opening = Opening::local(terms, of, storage, (how, first));
+                if how == Local::Old && !opening.is_local() {
+                    // The accounts were asked before.
+                    return Ok((Err(OpenError::Unsure), false));
+                }
+                opening
+            }
+        };
+        if let Some(commit) = self.how.expect {
+            opening.expect(commit);
+        }
+        if let Some(lost) = &self.how.lost {
+            opening.writers_above(lost.last_writer);
+        }
+        let is_local = opening.is_local();
+        let opening = read(opening, self.ask, self.answers, news)?;
+        Ok((opening.finish(moment(self.clock.now())), is_local))
+    }
+}
+
+/// Has an opening read all that it needs.
+fn read(
+    mut opening: Opening<Directory>,
+    ask: &dyn Fn(Ask),
+    answers: &Receiver<Event<Live>>,
+    news: &mut dyn FnMut(News),
+) -> Result<Opening<Directory>, Failure> {
+    loop {
+        while let Some(step) = opening.poll() {
+            match step {
+                OpenStep::Ask(id, account, urgency, request) => {
+                    ask(Ask(id, account, urgency, request))
+                }
+                OpenStep::Log(notice) => lines::log(Level::of(&notice), &notice.to_string()),
+            }
+        }
+        if opening.is_over() {
+            return Ok(opening);
+        }
+        let Ok(event) = answers.recv_timeout(ANSWER_TIMEOUT) else {
+            let text = "expected an answer within 60 s; found none".to_owned();
+            opening.give_up(Fault::Unreachable(text));
+            return Ok(opening);
+        };
+        if let Event::Answer(id, answer) = event {
+            opening.answered(id, answer);
+        }
+        let (read, all) = opening.progress();
+        news(News::Progress(read, all));
+    }
+}
