@@ -140,6 +140,28 @@ impl Slots {
         }
     }
 
+    /// Gives the purpose of a busy connection for commits to an open one with less to do: no commit waits behind long mails.
+    pub(crate) fn free_lead(&mut self) {
+        let open = |(_, slot): &(&usize, &Slot)| {
+            slot.kind != Kind::Lead && matches!(slot.state, State::Open(_))
+        };
+        let others = self.slots.iter().filter(open);
+        let idlest = others
+            .min_by_key(|(_, slot)| slot.load)
+            .map(|(number, slot)| (*number, slot.load));
+        let (Some(lead), Some((other, load))) = (self.lead(), idlest) else {
+            return;
+        };
+        if self.slots.get(&lead).is_none_or(|slot| slot.load <= load) {
+            return;
+        }
+        for (number, kind) in [(lead, Kind::Common), (other, Kind::Lead)] {
+            if let Some(slot) = self.slots.get_mut(&number) {
+                slot.kind = kind;
+            }
+        }
+    }
+
     pub(crate) fn has_room(&self, number: usize, cost: usize) -> bool {
         let slot = self.slots.get(&number);
         slot.is_some_and(|slot| slot.load == 0 || slot.load.saturating_add(cost) <= WINDOW)

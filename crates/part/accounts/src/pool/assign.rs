@@ -20,7 +20,8 @@ impl Pool {
         let no_more = self.slots.len() >= self.pace.connections(now) || now < self.pace.dial_from;
         // The first connection serves all, until the second one has its login: a start waits for one login, not for two.
         let is_first = !self.slots.has_had_both();
-        let shares = is_first || no_more && !self.slots.any_common();
+        // A connection that waits for commits of an account without commits would be of no use to anybody.
+        let shares = !self.has_commits || is_first || no_more && !self.slots.any_common();
         let (mut lead_full, mut others_full) = (false, false);
         let keys: Vec<(Urgency, u64)> = self.queue.keys().copied().collect();
         for key in keys {

@@ -91,6 +91,8 @@ pub(crate) struct Pool {
     under_way: HashMap<RequestId, (Asked, usize)>,
     /// Watches without a connection, and the time of the answer.
     polls: Vec<(Instant, RequestId)>,
+    /// Whether the account was ever asked to store a commit.
+    has_commits: bool,
     /// Mailboxes known to exist, or under creation.
     known: HashSet<String>,
     last_fault: Fault,
@@ -125,6 +127,7 @@ pub(crate) async fn run(
         slots: Slots::default(),
         under_way: HashMap::new(),
         polls: Vec::new(),
+        has_commits: false,
         known: HashSet::new(),
         last_fault: Fault::Unreachable("not connected yet".to_owned()),
         works: false,
@@ -178,6 +181,9 @@ impl Pool {
             let text = format!("a mail of {} octets", mail.len());
             let fault = Fault::TooBig(text, self.append_limit);
             return self.answer(asked.id, octets(&asked.request), Err(fault));
+        }
+        if is_alone(&asked.request) && !std::mem::replace(&mut self.has_commits, true) {
+            self.slots.free_lead();
         }
         self.sequence = self.sequence.saturating_add(1);
         self.queue.insert((asked.urgency, self.sequence), asked);

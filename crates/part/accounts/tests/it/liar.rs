@@ -2,11 +2,13 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use vere_ports::mail_accounts::{Answer, Fault, Request, Urgency};
 
-use crate::harness::{Volume, append, list, mail, read, remove, run};
+use crate::harness::{Volume, append, commit, list, mail, read, remove, run};
 
 /// A server that accepts every login and every APPEND, and takes the answer to any other command from `say`, without
 /// the tag of the last line.
@@ -21,10 +23,10 @@ pub(crate) fn server_with(
 ) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
-    let say = std::sync::Arc::new(say);
+    let say = Arc::new(say);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let say = std::sync::Arc::clone(&say);
+            let say = Arc::clone(&say);
             // The client ends connections of liars.
             std::thread::spawn(move || drop(converse(&stream, further, say.as_ref())));
         }
@@ -231,5 +233,40 @@ fn one_connection_is_enough() {
             "{:?}",
             begin.elapsed()
         );
+    });
+}
+
+/// Connections of a server that accepts everything, counted.
+fn counted() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let count = Arc::new(AtomicUsize::new(0));
+    let own = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            own.fetch_add(1, Ordering::Relaxed);
+            std::thread::spawn(move || drop(converse(&stream, "", &|_| "OK".to_owned())));
+        }
+    });
+    (address, count)
+}
+
+/// A second connection would cost the first mails of a file several round trips.
+#[test]
+fn an_account_without_commits_needs_no_connection_for_commits() {
+    let (address, connections) = counted();
+    run(async {
+        let mut volume = Volume::at(address, 4);
+        for _ in 0..5 {
+            let answer = volume.ask(append("data", &mail("x", b"y"))).await;
+            assert_eq!(answer, Ok(Answer::Appended(None)));
+        }
+        assert_eq!(connections.load(Ordering::Relaxed), 1);
+        // From the first commit on, commits have a connection of their own.
+        let id = volume.send(Urgency::Commit, commit(&mail("c", b"d")));
+        assert_eq!(volume.wait(id).await, Ok(Answer::Appended(None)));
+        let answer = volume.ask(append("data", &mail("x", b"y"))).await;
+        assert_eq!(answer, Ok(Answer::Appended(None)));
+        assert_eq!(connections.load(Ordering::Relaxed), 2);
     });
 }
