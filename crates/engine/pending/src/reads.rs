@@ -11,6 +11,8 @@ use vere_ports::mail_accounts::Urgency;
 pub const AHEAD_MIN: u64 = 256 << 10;
 /// Octets read ahead at most.
 pub const AHEAD_MAX: u64 = 32 << 20;
+/// Octets of a file that are looked up at once for reads ahead.
+pub const AHEAD_STEP: u64 = 8 << 20;
 /// Octets between reads in order: of a kernel's reads of 1 MiB, those of two loops may arrive in the other order.
 pub const AHEAD_NEAR: u64 = 2 << 20;
 /// Octets of a file that is fetched whole when a program opens the file.

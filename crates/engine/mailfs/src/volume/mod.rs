@@ -5,6 +5,7 @@
 
 mod adopt;
 mod again;
+mod ahead;
 mod bases;
 mod boot;
 mod bring;

@@ -3,10 +3,7 @@
 use super::cached::place_of;
 use super::job::{Job, OpenJob, Task};
 use super::keep_job::Opened;
-use super::state::reads::{
-    AHEAD_MAX, AHEAD_MIN, AHEAD_NEAR, Ahead, Fetch, Slot, WHOLE_MAX, Waiting,
-};
-use super::state::uploads::PACK_MAX;
+use super::state::reads::{Fetch, Slot, Waiting};
 use super::state::{Asked, Volume, Working};
 use super::step::{Notice, Step};
 use crate::content::Source;
@@ -80,7 +77,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Notes who waits for a chunk; returns the chunk if nobody has asked for it yet.
-    fn wait_for(
+    pub(super) fn wait_for(
         &mut self,
         chunk: Extent,
         at: (Inode, u64),
@@ -237,6 +234,7 @@ impl<S: Storage> Volume<S> {
     /// A chunk is in memory: reads go on.
     pub(super) fn chunk_is_here(&mut self, chunk: Extent, octets: Bytes) {
         let fetch = self.reads.fetches.remove(&chunk);
+        let inode = fetch.as_ref().map(|fetch| fetch.inode);
         for call in fetch.into_iter().flat_map(|fetch| fetch.callers) {
             if let Some(waiting) = self.reads.waiting.get_mut(&call) {
                 waiting.arrived(chunk, &octets);
@@ -244,6 +242,9 @@ impl<S: Storage> Volume<S> {
             self.serve(call);
         }
         self.cache.put(chunk, octets);
+        if let Some(inode) = inode {
+            self.go_on_ahead(inode);
+        }
     }
 
     /// No copy of a chunk can be read.
@@ -267,89 +268,5 @@ impl<S: Storage> Volume<S> {
                 self.reply(call, Err(Errno::Io));
             }
         }
-    }
-
-    /// Chunks behind a read in order, four times as many each time, and the rest of the last one's pack: a pack costs an account
-    /// about as much as its half. Returns the chunks that nobody has asked for yet.
-    fn read_ahead(&mut self, plan: &ReadPlan) -> Vec<Extent> {
-        let end = plan.offset.saturating_add(plan.octets());
-        let ahead = self.reads.ahead.get(&plan.inode).copied();
-        let mut ahead = match ahead {
-            // Reads of a kernel that reads ahead arrive in any order near the last one.
-            Some(ahead) if plan.offset.abs_diff(ahead.next) <= AHEAD_NEAR => Ahead {
-                next: ahead.next.max(end),
-                window: ahead.window.saturating_mul(4).clamp(AHEAD_MIN, AHEAD_MAX),
-                asked: ahead.asked.max(end),
-            },
-            _ => Ahead {
-                next: end,
-                window: if plan.offset == 0 {
-                    // A program that asks for much at once will read on.
-                    plan.octets().saturating_mul(4).clamp(AHEAD_MIN, AHEAD_MAX)
-                } else {
-                    0
-                },
-                asked: end,
-            },
-        };
-        let until = ahead.next.saturating_add(ahead.window);
-        let mut new = Vec::new();
-        if until > ahead.asked && self.reads.fetching() < self.terms.fetches_max {
-            let length = until.saturating_sub(ahead.asked);
-            let length = length.saturating_add(PACK_MAX as u64);
-            if !self.has_packs(plan.inode, ahead.asked, length) {
-                // The next read tries again.
-                self.reads.ahead.insert(plan.inode, ahead);
-                return new;
-            }
-            let coming = self.files.plan_ahead(plan.inode, ahead.asked, length);
-            let mut last = None;
-            for (offset, piece) in coming.iter().flat_map(ReadPlan::at_offsets) {
-                let pack = match piece.source {
-                    Source::Chunk { extent, .. } => Some(extent.pack),
-                    _ => None,
-                };
-                if offset >= until && (pack.is_none() || pack != last) {
-                    break;
-                }
-                last = pack;
-                if let Source::Chunk { extent, .. } = piece.source
-                    && !self.cache.has(&extent)
-                {
-                    let at = (plan.inode, offset);
-                    new.extend(self.wait_for(extent, at, None, Urgency::Ahead));
-                }
-                ahead.asked = offset.saturating_add(piece.length.into());
-            }
-            ahead.asked = ahead.asked.max(until);
-        }
-        self.reads.ahead.insert(plan.inode, ahead);
-        new
-    }
-
-    /// A program opens a file for reading: a short one is fetched whole, behind everything that calls wait for.
-    pub(super) fn fetch_opened(&mut self, inode: Inode) {
-        if self.reads.fetching() >= self.terms.fetches_max || !self.has_whole(inode) {
-            // The first read brings content and rows.
-            return;
-        }
-        let Some(whole) = self.files.plan_whole(inode, WHOLE_MAX) else {
-            return;
-        };
-        let mut new = Vec::new();
-        for (offset, piece) in whole.at_offsets() {
-            if let Source::Chunk { extent, .. } = piece.source
-                && !self.cache.has(&extent)
-            {
-                new.extend(self.wait_for(extent, (inode, offset), None, Urgency::Ahead));
-            }
-        }
-        let ahead = Ahead {
-            next: 0,
-            window: AHEAD_MIN,
-            asked: whole.octets(),
-        };
-        self.reads.ahead.insert(inode, ahead);
-        self.fetch_together(new);
     }
 }

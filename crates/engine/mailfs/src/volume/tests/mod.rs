@@ -1,5 +1,6 @@
 //! A volume with accounts, a disk and programs in memory.
 
+mod ahead;
 mod basics;
 mod budgets;
 mod cache;
