@@ -183,6 +183,7 @@ pub(super) fn assemble<S: Storage>(
         now,
         blocked: VecDeque::new(),
         sync_at: None,
+        synced_to: 0,
         journal_at: None,
         retry_at: None,
         quotas_at: None,

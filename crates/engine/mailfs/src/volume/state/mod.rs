@@ -154,6 +154,8 @@ pub struct Volume<S: Storage> {
     pub(crate) blocked: VecDeque<(CallId, Caller, Call)>,
     /// When the journal is synced next, if anything is unsynced.
     pub(crate) sync_at: Option<Timestamp>,
+    /// The position of the journal when a sync of many octets was asked for last.
+    pub(crate) synced_to: u64,
     /// When room on the local disk is looked for, while the disk is full.
     pub(crate) journal_at: Option<Timestamp>,
     /// When failed requests of the chain are tried again.

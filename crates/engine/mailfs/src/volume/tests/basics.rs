@@ -6,6 +6,19 @@ use super::*;
 
 const ROOT: Inode = Inode::ROOT;
 
+/// Otherwise the engine waits for 64 MiB at the end of a segment.
+#[test]
+fn a_long_file_is_synced_while_a_program_writes() {
+    let mut world = World::new(2);
+    let (_, handle) = world.create(ROOT, "long");
+    let before = world.count("sync");
+    for number in 0..20 {
+        world.write(handle, number << 20, &noise(number, 1 << 20));
+    }
+    // No time has passed.
+    assert_eq!(world.count("sync") - before, 2);
+}
+
 #[test]
 fn a_file_survives_the_loss_of_the_machine_after_fsync() {
     let mut world = World::new(1);

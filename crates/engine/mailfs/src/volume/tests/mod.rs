@@ -238,6 +238,7 @@ impl World {
                     self.volume().done(now, id, result);
                 }
                 Step::Sync(file) => {
+                    *self.counts.entry("sync").or_default() += 1;
                     let result = vere_ports::storage::StorageFile::sync(&file);
                     self.volume()
                         .synced(result.map_err(|error| error.to_string()));
