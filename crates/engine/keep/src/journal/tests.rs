@@ -175,3 +175,25 @@ fn a_segment_begins_when_a_full_disk_has_room_again() {
     assert!(journal.retry().unwrap());
     assert_eq!(open(&disk, 2).1.len(), 2);
 }
+
+/// A disk that loses a cut has zeros behind the last record of a segment; nothing is missing all the same.
+#[test]
+fn zeros_behind_a_segment_are_no_damage() {
+    let disk = MemoryDisk::default();
+    let (mut journal, _) = open(&disk, 1);
+    journal.append(&[write(100)]).unwrap();
+    drop(journal);
+    let (mut journal, _) = open(&disk, 2);
+    journal.append(&[write(100)]).unwrap();
+    drop(journal);
+    let first = name_of(0);
+    let whole = disk.file(&first).unwrap();
+    let zeros = [whole.as_slice(), &[0; 500]].concat();
+    disk.set_file(&first, Some(zeros));
+    assert_eq!(open(&disk, 3).1.len(), 2);
+    // A record that is missing is damage.
+    let short = whole[..whole.len() - 1].to_vec();
+    disk.set_file(&first, Some(short));
+    let opened = Journal::open(disk, &KEY, [4; 16], |_, _| {});
+    assert!(matches!(opened, Err(JournalError::Damaged { .. })));
+}

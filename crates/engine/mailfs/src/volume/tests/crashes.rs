@@ -128,6 +128,6 @@ fn a_client_that_dies_with_its_connections_loses_nothing() {
 }
 
 #[test]
-fn a_client_that_dies_unanswered_loses_nothing() {
+pub(super) fn a_client_that_dies_unanswered_loses_nothing() {
     die_at_each(Luck::Unanswered);
 }

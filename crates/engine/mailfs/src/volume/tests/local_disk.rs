@@ -117,3 +117,26 @@ fn mails_under_way_arrive_while_the_disk_is_full() {
     world.mount().unwrap();
     assert!(world.get(ROOT, "a").unwrap() == data);
 }
+
+/// The disk fails to sync what a commit begins: an fsync once was told, at its second try, that all was on the servers, and the
+/// content could not be read any more.
+#[test]
+fn a_failed_sync_ends_every_fsync_and_no_read() {
+    let mut world = World::new(1);
+    let (_, handle) = world.create(ROOT, "a");
+    world.write(handle, 0, b"content");
+    world.disk.fail_syncs(true);
+    assert_eq!(world.fsync(handle), Err(Errno::Io));
+    world.disk.fail_syncs(false);
+    assert_eq!(world.fsync(handle), Err(Errno::Io));
+    assert_eq!(world.sync(), Err(Errno::Io));
+    assert_eq!(world.get(ROOT, "a").unwrap(), b"content");
+    assert_eq!(world.call(write(handle, 7, b"more")), Err(Errno::RoFs));
+    assert_eq!(world.finish(), Err(Errno::Io));
+    world.kill();
+    world.mount().unwrap();
+    assert_eq!(world.sync(), Ok(Reply::Done));
+    world.lose_folder();
+    world.mount().unwrap();
+    assert_eq!(world.get(ROOT, "a").unwrap(), b"content");
+}

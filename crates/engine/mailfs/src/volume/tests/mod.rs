@@ -22,6 +22,7 @@ mod mirrors;
 mod outages;
 mod own_slot;
 mod pages;
+mod promises;
 mod races;
 mod random;
 mod reading;
@@ -69,6 +70,12 @@ pub(super) enum Luck {
 /// Decides about each request.
 pub(super) type Fortune = Box<dyn FnMut(AccountId, &Request) -> Luck>;
 
+/// The answer to a request.
+pub(super) type Said = Result<Answer, Fault>;
+/// What a server makes of an answer.
+pub(super) type Lie =
+    Box<dyn FnMut(&mut BTreeMap<u16, MemoryAccount>, AccountId, &Request, Said) -> Said>;
+
 /// A world with a mount.
 pub(super) struct World {
     pub(super) accounts: BTreeMap<u16, MemoryAccount>,
@@ -81,6 +88,7 @@ pub(super) struct World {
     pub(super) notices: Vec<Notice>,
     pub(super) replies: BTreeMap<CallId, Result<Reply, Errno>>,
     pub(super) fortune: Fortune,
+    pub(super) lie: Lie,
     /// Requests carried out, by name.
     pub(super) counts: BTreeMap<&'static str, usize>,
     /// Octets of mails appended.
@@ -164,6 +172,7 @@ impl World {
             notices: Vec::new(),
             replies: BTreeMap::new(),
             fortune: Box::new(|_, _| Luck::Good),
+            lie: Box::new(|_, _, _, answer| answer),
             counts: BTreeMap::new(),
             appended: 0,
             slow: BTreeMap::new(),
@@ -294,6 +303,7 @@ impl World {
             .get_mut(&account.0)
             .unwrap()
             .carry_out(request);
+        let answer = (self.lie)(&mut self.accounts, account, request, answer);
         match luck {
             Luck::Unanswered => Err(Fault::Unreachable("cut".to_owned())),
             _ => answer,

@@ -97,7 +97,7 @@ fn an_older_snapshot_does_not_take_a_file_back() {
 
 /// A commit that began before a rename must not have the rename without the content.
 #[test]
-fn a_rename_during_an_fsync_waits_for_its_content() {
+pub(super) fn a_rename_during_an_fsync_waits_for_its_content() {
     let mut world = World::new(2);
     world.put(ROOT, "file", b"old");
     let (_, big) = world.create(ROOT, "big");

@@ -100,7 +100,7 @@ fn a_pack_that_is_needed_again_stays() {
 }
 
 #[test]
-fn orphans_go_after_a_day() {
+pub(in crate::volume::tests) fn orphans_go_after_a_day() {
     let mut world = World::new(2);
     // The client dies between the packs and their commit, and its folder is lost.
     world.fortune = Box::new(|_, request| match request {

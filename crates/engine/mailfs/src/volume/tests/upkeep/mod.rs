@@ -1,7 +1,7 @@
 //! Checks, repair and garbage collection over accounts that lose, double and alter mails, and that end connections.
 
 mod checks;
-mod collections;
+pub(super) mod collections;
 mod losers;
 mod mounts;
 mod moves;
