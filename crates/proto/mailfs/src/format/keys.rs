@@ -230,6 +230,7 @@ mod tests {
             let of = keys.of(*epoch).unwrap();
             assert_eq!(of.mail_id(), EpochKeys::derive(key).mail_id());
         }
+        assert!(keys.has(1) && keys.has(4) && !keys.has(2));
         let unknown = keys.of(2).err().unwrap().to_string();
         assert_eq!(
             unknown,

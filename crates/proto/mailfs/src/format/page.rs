@@ -366,4 +366,70 @@ mod tests {
             let _ = Page::decode(octets.into(), &at());
         }
     }
+
+    /// A key has the common prefix, and is within its bound as a whole.
+    #[test]
+    fn the_prefix_counts_for_the_bound_of_keys() {
+        let page = |prefix: usize, rest: usize| {
+            let mut octets = vec![1, 0, 1, 0];
+            put_counted(&mut octets, &vec![b'p'; prefix]);
+            put_counted(&mut octets, &vec![b'k'; rest]);
+            put_counted(&mut octets, b"value");
+            Page::decode(octets.into(), &at())
+        };
+        assert!(page(200, KEY_OCTETS_MAX - 200).is_ok());
+        assert!(page(200, KEY_OCTETS_MAX - 199).is_err());
+        assert!(page(KEY_OCTETS_MAX + 1, 0).is_err());
+    }
+
+    /// Only a place without pack and mail is one of the same mail.
+    #[test]
+    fn places_of_other_mails_stay() {
+        let other = |pack, mail| Child {
+            place: Locator {
+                pack: PackNumber(pack),
+                mail: MailId([mail; 16]),
+                at: 700,
+                sealed_len: 30,
+                ..Locator::default()
+            },
+            inodes: 0,
+            octets: 0,
+        };
+        for (pack, mail, is_here) in [(0, 0, true), (0, 5, false), (5, 0, false), (5, 5, false)] {
+            let child = other(pack, mail);
+            let octets = encode_inner(3, &[(b"key", child)]);
+            let page = Page::decode(octets.into(), &at()).unwrap();
+            assert_eq!(page.level(), 3);
+            let mut expected = child.place;
+            if is_here {
+                expected = Locator {
+                    at: 700,
+                    sealed_len: 30,
+                    ..at()
+                };
+            }
+            assert_eq!(page.child(0).unwrap().place, expected);
+        }
+    }
+
+    /// The cache of pages counts what a page takes in memory.
+    #[test]
+    fn a_page_weighs_what_it_holds() {
+        let leaf = encode_leaf(&[(b"a", &[0; 10_000]), (b"b", b"")]);
+        let octets = leaf.len();
+        let leaf = Page::decode(leaf.into(), &at()).unwrap();
+        assert!((octets..octets + 200).contains(&leaf.weight()));
+        let child = Child {
+            place: at(),
+            inodes: 1,
+            octets: 1,
+        };
+        let keys: Vec<[u8; 1]> = (0..100).map(|key| [key]).collect();
+        let rows: Vec<(&[u8], Child)> = keys.iter().map(|key| (&key[..], child)).collect();
+        let inner = encode_inner(1, &rows);
+        let octets = inner.len();
+        let inner = Page::decode(inner.into(), &at()).unwrap();
+        assert!(inner.weight() >= octets + 100 * size_of::<Child>());
+    }
 }

@@ -14,6 +14,8 @@ mod extents;
 mod inode;
 mod key;
 mod octets;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 mod volume;
 
