@@ -13,6 +13,8 @@ pub mod inspect;
 pub mod paths;
 pub mod salvage;
 pub mod survey;
+#[cfg(test)]
+mod tests;
 
 use vere_files::tree;
 use vere_mailfs_format::{format, rows};
