@@ -3,7 +3,7 @@
 use vere_faults::MemoryDisk;
 use vere_units::Timestamp;
 
-use super::*;
+
 use crate::local::{CacheTerms, Local};
 
 fn open(disk: &MemoryDisk, chunks_max: u64) -> Local<MemoryDisk> {

@@ -64,9 +64,9 @@ impl<S: Storage> Volume<S> {
                 Some(child)
             }
             Err(error) => {
-                if self.follow.slots_since.is_some() && self.needs_new_key(body) {
-                    // What the mount would send could be no child of a commit that it cannot read.
-                    self.fail(Notice::NewKeys);
+                if self.needs_new_key(body) {
+                    self.follow.unreadable = self.follow.unreadable.max(Some(uid));
+                    self.stop_for_new_keys(0);
                 }
                 self.steps.push_back(Step::Log(Notice::Forged {
                     account: AccountId(self.terms.lead),
@@ -76,6 +76,14 @@ impl<S: Storage> Volume<S> {
                 }));
                 None
             }
+        }
+    }
+
+    /// The mount stops where key slots were changed, and a commit behind, above this UID, is one of a key that the mount lacks:
+    /// what the mount would send could be no child of a commit that it cannot read.
+    fn stop_for_new_keys(&mut self, above: u32) {
+        if self.follow.slots_since.is_some() && self.follow.unreadable > Some(above) {
+            self.fail(Notice::NewKeys);
         }
     }
 
@@ -250,6 +258,8 @@ impl<S: Storage> Volume<S> {
         let slots = slots_prefix();
         if coming.rows.iter().any(|row| row.key.starts_with(&slots)) {
             self.follow.slots_since = Some(self.newest_epoch());
+            // Such a commit may have been read before this one was applied.
+            self.stop_for_new_keys(coming.won.uid);
         }
         self.checkpoints.named = coming.checkpoint.map(|named| named.covers);
     }

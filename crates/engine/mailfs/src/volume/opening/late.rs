@@ -13,7 +13,8 @@ use super::{Asked, Opening, Stage};
 impl<S: Storage> Opening<S> {
     /// Lists the log once more from the first hole of the first listing. Returns whether the answer is awaited.
     pub(super) fn looks_again(&mut self) -> bool {
-        if self.stage != Stage::Tail {
+        // UIDs of a copy say nothing.
+        if self.stage != Stage::Tail || self.stand_in.is_some() {
             return false;
         }
         let remembered = self

@@ -53,6 +53,8 @@ pub(crate) struct Follow {
     /// The newest epoch when another mount changed the key slots: a later one may begin, whose key this mount lacks. Absent
     /// without such a change, and from the first commit of a later epoch on.
     pub(crate) slots_since: Option<u16>,
+    /// The highest UID of a mail that claims to be a commit of a key that this mount lacks.
+    pub(crate) unreadable: Option<u32>,
     /// The slot that opened the mount, once told.
     pub(crate) slot: Option<OwnSlot>,
     /// When open commits are looked at again.
