@@ -1,7 +1,7 @@
 //! A copy of the chain and its pages on a further account: what is missing there is found and appended, commits in the order of
 //! the chain. A mount copies its own commits at once, and those of other mounts when their own mounts have not.
 //!
-//! Whatever lies in a copy's log is part of the chain, and a commit is appended behind its parent. So the newest commit at the
+//! Every commit in a copy's log is part of the chain, and a commit is appended behind its parent. So the newest commit at the
 //! end of a copy's log tells how far the copy is; whole logs are compared only where the end tells nothing.
 
 mod answers;
@@ -20,7 +20,7 @@ use crate::compare::Missing;
 use crate::format::MailId;
 use crate::recent::Recent;
 
-/// Commits of this mount that are appended at once.
+/// Commits of the mount that are appended at once.
 const APPENDS_MAX: usize = 8;
 /// UIDs at the end of a copy's log that are listed first.
 const TAIL: u32 = 320;
@@ -218,7 +218,7 @@ impl Copy {
         (commits, self.pages_missing.len().saturating_add(page))
     }
 
-    /// Whether everything is there as far as this mount knows.
+    /// Whether everything is there as far as the mount knows.
     #[must_use]
     pub fn is_level(&self, recent: &Recent) -> bool {
         let knows = matches!(self.stage, Stage::Next(_)) && self.pages == Pages::Known;

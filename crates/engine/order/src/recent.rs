@@ -1,4 +1,4 @@
-//! The newest commits of the chain, with the mails that this mount has sent: what copies on further accounts are made from.
+//! The newest commits of the chain, with the mails that the mount has sent: what copies on further accounts are made from.
 
 use std::collections::VecDeque;
 
@@ -20,9 +20,9 @@ pub struct Known {
     pub won: Won,
     /// The parent.
     pub parent: MailId,
-    /// The mail as the lead has it, where this mount has sent the mail.
+    /// The mail as the lead has it, where the mount has sent the mail.
     pub mail: Option<Bytes>,
-    /// Whether this mount has sent the mail.
+    /// Whether the mount has sent the mail.
     pub is_own: bool,
     /// When the commit was seen in the chain.
     pub since: Timestamp,
@@ -88,7 +88,7 @@ impl Recent {
         self.commits.get(place)
     }
 
-    /// Whether a commit of this mount lies behind a generation.
+    /// Whether a commit of the mount lies behind a generation.
     #[must_use]
     pub fn has_own_behind(&self, generation: u64) -> bool {
         let mut newest = self.commits.iter().rev();

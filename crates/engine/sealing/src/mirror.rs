@@ -69,7 +69,7 @@ impl MirrorJob {
     }
 }
 
-/// A commit of this mount in another encoding.
+/// A commit of the mount in another encoding.
 ///
 /// # Errors
 ///

@@ -138,10 +138,9 @@ impl<S: Storage> Volume<S> {
         } = call
             && let Ok(Some(_)) = self.files.inode_at(*new_parent, new_name)
             && let Ok(Some(inode)) = self.files.inode_at(*parent, name)
+            && !is_broken(Breakage::RenameBeforeContent)
         {
-            if !is_broken(Breakage::RenameBeforeContent) {
-                self.commits.barrier(inode, self.journal.position());
-            }
+            self.commits.barrier(inode, self.journal.position());
         }
     }
 

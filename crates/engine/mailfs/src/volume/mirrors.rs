@@ -1,6 +1,6 @@
 //! Copies of commits and pages on further metadata accounts: the lead's mails, appended there behind the calls that wait.
 //!
-//! Only commits of the chain are copied, so that whatever lies in a copy is part of the chain.
+//! Only commits of the chain are copied: every commit in a copy is part of the chain.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ impl<S: Storage> Volume<S> {
         });
     }
 
-    /// A commit of this mount is in the chain.
+    /// A commit of the mount is in the chain.
     pub(super) fn mirror_won(&mut self, won: Won) {
         let Some((parent, mail)) = self.chain.take_won() else {
             return;
@@ -120,14 +120,14 @@ impl<S: Storage> Volume<S> {
         self.note_commit((won, parent), None, false, self.now.steady);
     }
 
-    /// A checkpoint of this mount is stored on the lead.
+    /// A checkpoint of the mount is stored on the lead.
     pub(super) fn mirror_page(&mut self, mail: MailId, place: (u32, u32)) {
         for copy in self.mirrors.copies.values_mut() {
             copy.page_stored(mail, place);
         }
     }
 
-    /// Another mount has stored pages, and copies them; should it end before, this one does.
+    /// Another mount has stored pages, and copies them; should it end before, the mount does.
     pub(super) fn mirror_pages_later(&mut self) {
         let at = self.now.steady + PAGES_PATIENCE;
         self.mirrors.pages_at.get_or_insert(at);
@@ -245,7 +245,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// The mail of a commit of this mount, in the encoding of an account.
+    /// The mail of a commit of the mount, in the encoding of an account.
     fn commit_for(&self, account: u16, generation: u64) -> Option<Bytes> {
         let known = self.mirrors.recent.at(generation)?;
         let mail = known.mail.clone()?;

@@ -46,7 +46,7 @@ impl Copy {
                     body,
                 }));
             }
-            // The mail has gone as garbage, or was none: nothing is there to be copied.
+            // The mail has gone as garbage: the copy needs no such mail.
             (What::Read(_), _) => self.fetch = None,
             (What::Made(mail), _) => {
                 self.fetch.take_if(|fetch| fetch.missing.mail == mail);

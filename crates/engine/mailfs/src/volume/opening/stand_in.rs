@@ -115,7 +115,7 @@ impl<S: Storage> Opening<S> {
         self.list(1);
     }
 
-    /// A copy that is older than what this machine has seen does not stand in, and neither does one with a gap.
+    /// A copy that is older than what the machine has seen does not stand in, and neither does one with a gap.
     pub(super) fn check_copy(
         &self,
         gone: Option<Won>,

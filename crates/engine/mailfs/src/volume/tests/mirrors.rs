@@ -207,7 +207,7 @@ fn fsync_waits_for_a_copy_where_the_user_wants_two() {
     }
 }
 
-/// What another mount has won is copied by its own mount, or by this one later.
+/// What another mount has won is copied by its own mount, or by another mount later.
 #[test]
 fn commits_of_other_mounts_are_copied_once() {
     let mut several = rig::Several::new(2);
