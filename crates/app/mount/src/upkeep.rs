@@ -212,7 +212,6 @@ fn collected(report: &Value) -> String {
 mod tests {
     use super::{check, checked, collected};
     use crate::args::{CheckArgs, SecretArgs, VolumeArgs};
-    use crate::bring_in;
     use vere_mailfs::format::slot::{Cost, NewSlot, Slot, SlotKeys, SlotSecret};
     use vere_mailfs::format::{PackNumber, VolumeId, VolumeKey};
 

@@ -53,6 +53,9 @@ pub fn bring(
     Ok(merged)
 }
 
+/// Names of inodes: homes of folders, and names there.
+type Names = HashMap<Inode, Vec<(Home, Vec<u8>)>>;
+
 /// The sides of a merge, as far as known.
 struct Preparation<'a> {
     tree: &'a Tree,
@@ -353,11 +356,8 @@ impl Preparation<'_> {
     }
 
     /// The names of inodes in the newest state, by one walk over all names.
-    fn names_of(
-        &self,
-        wanted: &BTreeMap<Inode, Vec<u8>>,
-    ) -> Result<HashMap<Inode, Vec<(Home, Vec<u8>)>>, Errno> {
-        let mut found: HashMap<Inode, Vec<(Home, Vec<u8>)>> = HashMap::new();
+    fn names_of(&self, wanted: &BTreeMap<Inode, Vec<u8>>) -> Result<Names, Errno> {
+        let mut found = Names::new();
         let files = crate::rows::entries_prefix(0);
         let files = files.get(..1).unwrap_or_default();
         self.tree.visit(files, None, &mut |key, value| {

@@ -161,7 +161,7 @@ pub enum Notice {
     Conflict(Conflict),
     /// The state below changes of the journal is gone; they lie on the newest state now.
     #[error(
-        "the accounts lack the earlier state on which changes of this machine lie: the changes were brought onto the newest state, with {0} conflicts"
+        "the accounts lack the earlier state on which changes of this machine lie: the changes were brought onto the newest state; conflicts: {0}"
     )]
     Brought(usize),
     /// A commit of another mount lost a race, and lies on a state that is not known any more: the commit stays as it is.
