@@ -1,3 +1,5 @@
+mod listings;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
