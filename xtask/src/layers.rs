@@ -206,7 +206,7 @@ const LAYERS: &[Layer] = &[
             PROTOCOLS,
             ENGINES,
             HOSTS,
-            &["crates/check", "crates/part/filters"],
+            &["crates/check", "crates/part/filters", "crates/engine/keep"],
         ],
     ),
     outer(

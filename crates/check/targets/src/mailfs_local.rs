@@ -1,4 +1,4 @@
-//! What a mount of a file system in mail accounts keeps on the local disk, as a damaged disk gives it back.
+//! The local disk of a mount of a file system in mail accounts, damaged.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) const LOCAL_SEEDS: &[&[u8]] = &[
 
 const KEY: [u8; 32] = [7; 32];
 
-/// Records as they come, and journals that are written here and then damaged.
+/// Records of any octets, and journals written here and then damaged.
 pub(crate) fn journal(octets: &[u8]) {
     let Some((mode, rest)) = octets.split_first() else {
         return;
@@ -53,7 +53,7 @@ pub(crate) fn journal(octets: &[u8]) {
     }
 }
 
-/// A record that is read is written and read again the same.
+/// A decoded record is written and read again the same.
 fn record(octets: &[u8]) {
     let Some(parts) = decode(&Bytes::copy_from_slice(octets)) else {
         return;
@@ -63,7 +63,7 @@ fn record(octets: &[u8]) {
     assert_eq!(decode(&again.into()).as_ref(), Some(&parts));
 }
 
-/// A part that names its record.
+/// A part with the number of its record.
 fn part(number: u8) -> Part {
     Part::Drop(vec![number; 40])
 }
@@ -78,8 +78,8 @@ fn open(disk: &MemoryDisk, start: u8) -> Option<(Journal<MemoryDisk>, Replayed)>
     Some((journal.ok()?, replayed))
 }
 
-/// Three starts with two records each, and octets put somewhere: what a start replays are the first records, as written, or no
-/// journal opens; and a journal that opens goes on.
+/// Three starts with two records each, and octets put somewhere: a start replays the first records, as written, or no
+/// journal opens; and an opened journal goes on.
 fn damaged(octets: &[u8]) {
     let Some(([segment, how, at, further], new)) = octets.split_first_chunk() else {
         return;
@@ -112,7 +112,7 @@ fn damaged(octets: &[u8]) {
             file[at..end].copy_from_slice(&new[..end - at]);
         }
         2 => file.extend_from_slice(new),
-        // Octets that are lost, or doubled, in the midst.
+        // Octets lost, or doubled, in the midst.
         _ => file = [&file[..at], new, &file[at / 2..]].concat(),
     }
     let is_same = file == before;
@@ -136,7 +136,7 @@ fn keys() -> Arc<Keys> {
     Arc::new(Keys::derive(&VolumeKey([7; 32])))
 }
 
-/// A chunk as an account gives it: the mail, the place, head and frame.
+/// A chunk from an account: the mail, the place, head and frame.
 fn sealed(keys: &Keys, content: &'static [u8]) -> Option<(MailId, Place, Vec<u8>)> {
     let mut builder = Builder::new(Kind::Data, VolumeId([3; 16]), 1, 0, PackNumber(1));
     let place = builder.push(Codec::Plain, content.into()).ok()?;
@@ -145,7 +145,7 @@ fn sealed(keys: &Keys, content: &'static [u8]) -> Option<(MailId, Place, Vec<u8>
     Some((sealed.mail_id(), place, entry.to_vec()))
 }
 
-/// Chunks, hints and pages on a disk with octets put somewhere into one of its files: what is found is what was kept.
+/// Chunks, hints and pages on a disk with octets put somewhere into one of its files: found content is the kept content.
 pub(crate) fn local(octets: &[u8]) {
     const CONTENTS: [&[u8]; 3] = [b"one", b"two, longer", b"three, longer still"];
     let Some(([which, low, high, cut], new)) = octets.split_first_chunk() else {
@@ -247,7 +247,7 @@ fn put(disk: &MemoryDisk, which: u8, (at, cut): (usize, u8), new: &[u8]) {
 mod tests {
     use super::*;
 
-    /// The seeds reach what they are named after.
+    /// The seeds decode.
     #[test]
     fn seeds_get_far() {
         for seed in &JOURNAL_SEEDS[..5] {

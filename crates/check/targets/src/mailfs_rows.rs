@@ -1,4 +1,4 @@
-//! Metadata of a file system in mail accounts: keys and values of rows, and the pages that have them. A writer with the keys of
+//! Metadata of a file system in mail accounts: keys and values of rows, and pages of rows. A writer with the keys of
 //! the volume, of another version or with a fault, may send any octets.
 
 use bytes::Bytes;
@@ -29,7 +29,7 @@ pub(crate) const PAGE_SEEDS: &[&[u8]] = &[
     b"\x01\x01\x01\0\x01k\0\0\0\0\0\0\0\0\0mail mail mail m\x01\0\x02\0\x05\0\0\0\x44\0\0\0\x20\0\0\0\x07\x88\x01",
 ];
 
-/// A key or a value that is read is written with the same octets.
+/// A decoded key or value is written with the same octets.
 pub(crate) fn row(octets: &[u8]) {
     let Some((kind, rest)) = octets.split_first() else {
         return;
@@ -88,7 +88,7 @@ fn extents(octets: &[u8]) {
     assert_eq!(encode_extents(&runs), rest);
 }
 
-/// A page has its rows in order and finds each; written anew it has the same rows.
+/// A page has its rows in order and finds each; a page written anew has the same rows.
 pub(crate) fn page(octets: &[u8]) {
     let at = Locator {
         mail: MailId(*b"page page page p"),
@@ -160,7 +160,7 @@ fn all<T>(count: usize, of: impl Fn(usize) -> Option<T>) -> Option<Vec<T>> {
 mod tests {
     use super::*;
 
-    /// The seeds reach what they are named after.
+    /// The seeds decode.
     #[test]
     fn seeds_get_far() {
         for seed in &ROW_SEEDS[..5] {

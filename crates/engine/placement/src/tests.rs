@@ -95,7 +95,7 @@ fn a_pack_is_encoded_for_each_account_of_its_group() {
     assert_eq!(accounts.encodings(9), []);
     assert_eq!(accounts.encoding(3), Some(Encoding::Base64));
     assert_eq!(accounts.encoding(9), None);
-    // An account that joins a running mount; a second time changes nothing.
+    // An account joins a running mount; a second time changes nothing.
     accounts.add(&terms(5));
     accounts.asks(5);
     accounts.add(&terms(5));
@@ -115,7 +115,7 @@ fn packs_are_striped_over_groups() {
     assert_eq!([next(&mut accounts), next(&mut accounts)], [2, 2]);
     accounts.group_ends(1, 2);
     assert_eq!([next(&mut accounts), next(&mut accounts)], [1, 1]);
-    // A group without an account that may be asked comes last.
+    // A group of resting accounts comes last.
     accounts.failed(1, &unreachable());
     assert_eq!(next(&mut accounts), 1, "2 is left");
     accounts.failed(2, &unreachable());
@@ -213,7 +213,7 @@ fn a_commit_waits_for_the_copies_of_its_strategy() {
     assert_eq!(accounts.copies_wanted(9, &[], 2), 1);
 }
 
-/// An account that fails rests for a second, then for twice as long each time, up to a quarter of an hour.
+/// A failing account rests for a second, then for twice as long each time, up to a quarter of an hour.
 #[test]
 fn an_account_that_fails_rests_for_longer_each_time() {
     let mut accounts = accounts();
@@ -320,7 +320,7 @@ fn a_postponed_pack_is_tried_once_when_accounts_have_rested() {
     assert_eq!(accounts.rested(), []);
 }
 
-/// Free octets: as told by the account, less what was sent since.
+/// Free octets: as told by the account, less the octets sent since.
 #[test]
 fn room_is_that_of_the_fullest_account_of_each_group() {
     let mut accounts = accounts();
@@ -340,13 +340,13 @@ fn room_is_that_of_the_fullest_account_of_each_group() {
     assert_eq!(accounts.room().inodes, accounts.room().inodes_free);
     accounts.takes(1, 10_000);
     assert_eq!(accounts.free(1), Some(0));
-    // The account tells anew, with what was sent.
+    // The account tells anew, the sent octets included.
     accounts.quota(1, Some((450, 1_000)));
     assert_eq!(accounts.free(1), Some(550));
     assert_eq!(accounts.status(at(100))[0].quota, Some((450, 1_000)));
 }
 
-/// With less than a fifth free, an account has no room for content that could lie elsewhere.
+/// With less than a fifth free, an account has no room for content with another place.
 #[test]
 fn an_account_is_short_below_a_fifth() {
     let mut accounts = accounts();

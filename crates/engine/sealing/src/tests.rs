@@ -1,4 +1,4 @@
-//! Packs that are sealed for accounts, and what comes back from accounts.
+//! Packs sealed for accounts, and mails read back from accounts.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ fn text_of(mail: &Bytes) -> (Bytes, Subject) {
     (mail.slice(end + 4..), subject)
 }
 
-/// What an account gives for parts of a text.
+/// An account's answer for parts of a text.
 fn fetch(text: &Bytes, parts: &[Part]) -> Vec<Bytes> {
     let cut = |part: &Part| {
         let from = part.offset as usize;
@@ -155,7 +155,7 @@ fn a_chunk_has_the_name_of_its_content() {
     assert_eq!(lengths, [9, 0, 13]);
 }
 
-/// A page is read by two parts; an account that gives another number of parts gives no page.
+/// A page is read by two parts; another number of parts is no page.
 #[test]
 fn parts_of_a_page_are_its_head_and_frame() {
     let packed = pack();
@@ -222,7 +222,7 @@ fn a_pack_is_what_its_subject_says() {
     }
 }
 
-/// A mail of another volume, with the tag and the keys of this one.
+/// A mail of another volume, with the tag and the keys of the own one.
 #[test]
 fn a_pack_of_another_volume_is_refused() {
     let mut other = VOLUME;

@@ -58,7 +58,7 @@ fn pack(number: u8) -> String {
 
 type Shelf<'a> = &'a [(u32, String)];
 
-/// What the accounts show of `data-0001`; none for an account that cannot be read.
+/// The accounts' listings of `data-0001`; none for an unreadable account.
 fn inventory(shelves: [Option<(u32, Shelf<'_>)>; 2]) -> Inventory {
     let mut survey = Survey::new([1, 2].into_iter(), VOLUME.tag());
     while let Some((account, look)) = survey.poll() {
@@ -127,7 +127,7 @@ fn mails_that_are_where_rows_say_are_good() {
     assert!(comparison.wrong_packs().is_empty());
 }
 
-/// The row is told to be corrected, and nothing is told as lost that lies elsewhere.
+/// The row is told to be corrected, and a mail elsewhere is not told as lost.
 #[test]
 fn a_copy_is_gone_or_has_moved_or_was_never_named() {
     let tree = rows(&[(5, &[copy(1, 9)]), (6, &[copy(1, 10)]), (8, &[copy(2, 5)])]);
@@ -147,7 +147,7 @@ fn a_copy_is_gone_or_has_moved_or_was_never_named() {
     assert_eq!(comparison.wrong_packs(), [PackNumber(5)].into());
 }
 
-/// Nothing is concluded from an account that shows nothing.
+/// Nothing is concluded from an account's silence.
 #[test]
 fn an_account_that_cannot_be_read_has_its_copies() {
     let tree = rows(&[(5, &[copy(1, 9), copy(2, 4)])]);
@@ -191,7 +191,7 @@ fn mails_that_no_row_names_are_told_apart() {
         (10, pack(5)),
         (11, "lunch photos".to_owned()),
         (12, pack(20)),
-        // The mount is sending this pack.
+        // The mount is sending the pack.
         (13, pack(30)),
         // Being deleted, and an equal mail elsewhere.
         (14, pack(40)),
@@ -238,7 +238,7 @@ fn a_subject_that_contradicts_its_row_is_told() {
     assert_eq!(found, [text]);
 }
 
-/// A copy on the way to an account needs no row yet, and account 2 lacks nothing that it is about to get.
+/// A copy on the way to an account needs no row yet, and account 2 does not count as lacking.
 #[test]
 fn copies_on_the_way_are_no_finding() {
     let tree = rows(&[(30, &[copy(1, 9)])]);

@@ -1,4 +1,4 @@
-//! Rows that do not fit together, and the paths of files.
+//! Contradictions between rows, and the paths of files.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -54,7 +54,7 @@ fn links_are_counted() {
         put_inode(tree, Inode::ROOT, &root);
     };
     assert_eq!(after(empty_root), ["inode 1: expected 3 links; found 2"]);
-    // An open folder that was removed has none.
+    // A removed folder, still open, has none.
     let removed = |tree: &mut Tree| {
         let gone = inode_of(HOME, 9);
         put_inode(tree, gone, &inode(FileKind::Folder, 0, 88, folder()));
@@ -84,7 +84,7 @@ fn entries_and_inodes_tell_the_same() {
         name(nothing)
     );
     assert_eq!(after(dangling), [expected]);
-    // The folder says that it lies elsewhere.
+    // The folder names another parent.
     let elsewhere = |tree: &mut Tree| {
         put_inode(tree, folder(), &inode(FileKind::Folder, 2, HOME, folder()));
     };
@@ -176,7 +176,7 @@ fn a_file_is_told_by_its_path() {
     assert_eq!(paths.path(unnamed()), format!("inode {}", unnamed().0));
     let none = Paths::of(&tree, &HashSet::new()).unwrap();
     assert_eq!(none.path(folder()), format!("inode {}", folder().0));
-    // Folders that a damaged volume has below themselves: an end all the same.
+    // Folders below themselves, in a damaged volume: an end all the same.
     let mut circle = self::tree();
     circle.remove(&entry_key(ROOT_HOME, b"d")).unwrap();
     put_entry(&mut circle, HOME, b"d", folder(), FileKind::Folder);
@@ -191,7 +191,7 @@ fn files_that_need_a_pack_are_found() {
     put_extents(&mut tree, unnamed(), 100, 6);
     let packs: BTreeSet<PackNumber> = [PackNumber(5), PackNumber(7)].into();
     let found = needs(&tree, &packs).unwrap();
-    // The first octet that needs the pack lies behind the hole.
+    // The first octet of the pack lies behind the hole.
     assert_eq!(found.len(), 1);
     assert_eq!(found[&PackNumber(5)], [(file(), 5)].into());
     let packs: BTreeSet<PackNumber> = [PackNumber(6)].into();
@@ -252,7 +252,7 @@ fn findings_are_weighed() {
     assert!(damaged.to_string().ends_with("Files: none"));
 }
 
-/// A report of a broken volume stays within memory, and tells what was left out.
+/// A report of a broken volume stays within memory, and counts the rest.
 #[test]
 fn a_report_has_a_bound() {
     let mut report = CheckReport::default();

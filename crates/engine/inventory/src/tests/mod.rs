@@ -1,4 +1,4 @@
-//! What a check tells of volumes with faults.
+//! Checks of volumes with faults.
 
 mod compares;
 mod fits;
@@ -24,7 +24,7 @@ fn file() -> Inode {
     inode_of(HOME, 1)
 }
 
-/// A file that is open and has no name.
+/// An open file without a name.
 fn unnamed() -> Inode {
     inode_of(HOME, 2)
 }
@@ -61,7 +61,7 @@ fn put_entry(tree: &mut Tree, home: Home, name: &[u8], inode: Inode, kind: FileK
     tree.put(&entry_key(home, name), entry).unwrap();
 }
 
-/// Octets of a file from an offset on, in a frame of a pack that ends at octet 168.
+/// Octets of a file from an offset on, in a frame of a pack up to octet 168.
 fn put_extents(tree: &mut Tree, inode: Inode, offset: u64, pack: u64) {
     let run = |length, pack| Run {
         length,

@@ -71,7 +71,7 @@ fn entries_come_back_after_a_restart() {
     assert_eq!(names(&disk, "chunks-"), ["chunks-0000000000000000"]);
 }
 
-/// Places of one mail, and mails of one place, that differ in a bit.
+/// Places of one mail, and mails of one place, apart by a bit.
 #[test]
 fn no_entry_is_taken_for_another() {
     let disk = MemoryDisk::default();
@@ -120,7 +120,7 @@ fn the_files_without_use_go_first() {
     assert!(store.octets() > 0);
 }
 
-/// A chunk that would need most of the cache is not kept.
+/// A chunk as large as most of the cache is not kept.
 #[test]
 fn an_entry_has_a_quarter_of_the_room_at_most() {
     let disk = MemoryDisk::default();
@@ -136,7 +136,7 @@ fn an_entry_has_a_quarter_of_the_room_at_most() {
     assert_eq!(names(&disk, "chunks-").len(), 3);
 }
 
-/// A disk that fails gets no entry for ten minutes; what is there is read on.
+/// A failing disk gets no entry for ten minutes; its entries are read on.
 #[test]
 fn a_failing_disk_rests() {
     let disk = MemoryDisk::default();
@@ -163,7 +163,7 @@ fn a_failing_disk_rests() {
     );
 }
 
-/// An index that cannot be written is a failure too.
+/// A failed write of the index is a failure too.
 #[test]
 fn an_entry_that_nobody_finds_is_a_failure() {
     let disk = MemoryDisk::default();
@@ -187,7 +187,7 @@ fn a_damaged_entry_is_fetched_again() {
     assert!(store.find(&keys(), mail(1), place(68, 100)).is_none());
 }
 
-/// Whatever the disk has made of an entry, a chunk is the one that was sealed, or none.
+/// Whatever the disk has made of an entry, a chunk is the sealed one, or none.
 #[test]
 fn a_chunk_of_the_disk_is_verified() {
     let (mail, place, head, frame) = sealed(b"content");

@@ -1,4 +1,4 @@
-//! What the local disk keeps, and what a start makes of it.
+//! The local disk's content, and its use by the next start.
 
 mod chunks;
 mod local;

@@ -145,7 +145,7 @@ fn octets_that_are_no_record_are_refused() {
     assert_eq!(decode(&Bytes::from_static(b"\0\0\0\0\0")), None);
 }
 
-/// A long record is sealed where it was written: the tag needs no second buffer.
+/// A long record is sealed in its first buffer: the tag needs no second one.
 #[test]
 fn a_record_has_room_for_its_tag() {
     let long = vec![1; 100_000];

@@ -76,7 +76,7 @@ fn the_elder_sibling_wins_if_its_body_is_authentic() {
     }
 }
 
-/// Mails of people, and mails of the volume that are no commits, need no reading.
+/// Mails of people, and other kinds of mails of the volume, need no reading.
 #[test]
 fn other_mails_in_the_log_are_passed_over() {
     let mut chain = chain();
@@ -246,7 +246,7 @@ fn a_line_that_ends_at_the_covered_generation_is_whole() {
     }
 }
 
-/// What is covered was known before.
+/// The covered past was known before.
 #[test]
 fn a_checkpoint_of_the_known_past_is_no_gap() {
     let mut chain = chain();
@@ -259,7 +259,7 @@ fn a_checkpoint_of_the_known_past_is_no_gap() {
     assert!(!chain.is_blocked());
 }
 
-/// The switch that shows that checkers notice a broken order.
+/// The switch for checkers: a broken order must be noticed.
 #[test]
 fn with_gaps_skipped_an_elder_sibling_is_overlooked() {
     let mut chain = chain();

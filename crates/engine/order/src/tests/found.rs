@@ -148,7 +148,7 @@ fn no_other_mail_is_a_commit() {
     assert!(pages.is_err(), "a record in a mail of another kind");
 }
 
-/// 1 ─ 2 ─ 3, a younger child of 1, a copy of 2, and a line that nothing leads to.
+/// 1 ─ 2 ─ 3, a younger child of 1, a copy of 2, and a line without a beginning.
 #[test]
 fn the_chain_of_a_log_has_the_elder_children() {
     let log = || {
@@ -173,7 +173,7 @@ fn the_chain_of_a_log_has_the_elder_children() {
     assert_eq!((chain.len(), outside.len()), (0, 6));
 }
 
-/// The keys of an epoch that a change of keys has ended may be in other hands.
+/// The keys of an ended epoch may be in other hands.
 #[test]
 fn a_commit_with_older_keys_than_its_parent_does_not_count() {
     let log = vec![

@@ -1,4 +1,4 @@
-//! The order of commits as several mounts, and servers of many kinds, put it to the test.
+//! The order of commits under several mounts and servers of many kinds.
 
 mod chain;
 mod found;
@@ -86,7 +86,7 @@ fn begin(chain: &mut Chain, number: u8) {
     assert_eq!(chain.poll(), Some(Next::Append(id(number), mail(number))));
 }
 
-/// Answers a listing that the chain asks for.
+/// Answers the next listing of the chain.
 fn list(chain: &mut Chain, from: u32, mails: &[Listed]) {
     assert_eq!(chain.poll(), Some(Next::List(from)));
     assert!(chain.listed(NUMBERS, mails.to_vec()));

@@ -1,4 +1,4 @@
-//! Answers that are lost, mails that are late, gone or doubled.
+//! Lost answers, and mails late, gone or doubled.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn a_refused_mail_is_sent_again() {
     begin(&mut chain, 2);
     chain.refused(id(2));
     assert_eq!(chain.poll(), Some(Next::Append(id(2), mail(2))));
-    // Answers about a commit that nobody knows change nothing.
+    // Answers about an unknown commit change nothing.
     chain.refused(id(99));
     chain.failed(id(99));
     chain.appended(id(99), Some((NUMBERS, 11)));
@@ -58,7 +58,7 @@ fn a_doubled_mail_counts_once() {
     assert_eq!(chain.head(), (id(2), 4));
 }
 
-/// Two listings show mails behind, and lack the mail that the server has acknowledged.
+/// Two listings show mails behind, and lack an acknowledged mail.
 #[test]
 fn a_mail_that_is_gone_is_sent_again() {
     let mut chain = chain();
@@ -103,7 +103,7 @@ fn a_listing_that_fails_comes_again_after_a_pause() {
     assert_eq!(chain.poll(), None);
 }
 
-/// A mail that was listed is gone when it is read: the mails from there on are listed again, those below stay.
+/// A listed mail is gone before its reading: the mails from there on are listed again, those below stay.
 #[test]
 fn a_mail_that_goes_before_it_is_read_is_listed_anew() {
     let mut chain = chain();

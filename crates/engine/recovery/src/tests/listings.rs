@@ -1,4 +1,4 @@
-//! What accounts show in mailbox `head`, and what of it counts.
+//! Mailbox `head` as accounts show the mailbox, and the mails among all that count.
 
 use vere_ports::mail_accounts::{Answer, Fault, Listed, RequestId};
 
@@ -7,7 +7,7 @@ use crate::facts::{account_rows, group_rows, knows_slot};
 use crate::format::MailId;
 use crate::rows::{AccountRow, GroupRow};
 
-/// The requests that wait, and notices.
+/// Waiting requests, and notices.
 fn steps(recovery: &mut Recovery) -> (Vec<RequestId>, Vec<String>) {
     let (mut asked, mut notices) = (Vec::new(), Vec::new());
     while let Some(step) = recovery.poll() {
@@ -67,7 +67,7 @@ fn only_mails_that_can_count_are_read() {
     assert_eq!(recovery.progress(), (2, 2));
 }
 
-/// An account out of reach is told as such, and not as one that lacks the newest facts.
+/// An account out of reach is told as such, and not as one without the newest facts.
 #[test]
 fn an_account_out_of_reach_is_not_behind() {
     let slot = slot(1, &[1], "phrase");
@@ -98,7 +98,7 @@ fn an_account_out_of_reach_is_not_behind() {
     assert_eq!(faults, [AccountId(2)]);
 }
 
-/// Facts of another volume with an equal tag, sealed with keys that the slot has.
+/// Facts of another volume with an equal tag, sealed with keys of the slot.
 #[test]
 fn facts_of_another_volume_do_not_count() {
     let slot = slot(1, &[1], "phrase");
@@ -155,7 +155,7 @@ fn rows_of_accounts_and_groups_are_found() {
     let rows = [
         (Key::Account(3).encode(), account.encode()),
         (Key::Group(1).encode(), group.encode()),
-        // A version that this one does not know.
+        // An unknown version.
         (Key::Account(4).encode(), vec![99]),
         (Key::Group(4).encode(), vec![99]),
     ];

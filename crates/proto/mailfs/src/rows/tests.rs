@@ -67,7 +67,7 @@ fn prefixes_are_those_of_the_keys() {
     assert_eq!(tree_prefix(), [2]);
 }
 
-/// A name that a path cannot have would let a hostile volume reach other places of a machine.
+/// A name unfit for a path would let a hostile volume reach other places of a machine.
 #[test]
 fn names_of_entries_are_names_of_files() {
     let read = |name: &[u8]| Key::decode(&entry_key(3, name)).map(|key| key.encode());

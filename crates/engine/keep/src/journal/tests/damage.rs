@@ -1,4 +1,4 @@
-//! Journals that are cut, full, doubled, renamed and released.
+//! Journals cut, full, doubled, renamed and released.
 
 use std::io::ErrorKind;
 
@@ -56,7 +56,7 @@ fn damage_with_records_behind_is_told() {
     octets.truncate(20);
     short.set_file(&name_of(firsts[1]), Some(octets));
     assert!(is_damage(&short, firsts[1]));
-    // Two segments that overlap.
+    // Two overlapping segments.
     let file = disk.create(&name_of(firsts[1] + 5)).unwrap();
     let head = encode_head(&[1; 16], firsts[1] + 5);
     file.write_at([&head, &[]], 0).unwrap();
@@ -110,7 +110,7 @@ fn heads_of_other_files_are_no_heads() {
     );
 }
 
-/// A record at another position than its own, as a disk that mixes blocks up would show it.
+/// A record at another position than its own, as a disk with mixed-up blocks would show.
 #[test]
 fn a_record_at_another_position_is_none() {
     let disk = MemoryDisk::default();
@@ -157,7 +157,7 @@ fn no_nonce_seals_twice() {
     );
 }
 
-/// What is synced survives every loss of power.
+/// Synced records survive every loss of power.
 #[test]
 fn synced_records_survive_a_power_cut() {
     for seed in 0..20 {
@@ -240,7 +240,7 @@ fn records_that_wait_have_a_bound() {
     assert_eq!(backlog.records.len(), 2);
 }
 
-/// A disk that fails for another reason than a lack of room gets no second chance.
+/// A disk with another failure than a lack of room gets no second chance.
 #[test]
 fn a_failing_disk_takes_no_record() {
     let disk = MemoryDisk::default();
