@@ -3,7 +3,6 @@
 use vere_faults::MemoryDisk;
 use vere_units::Timestamp;
 
-
 use crate::local::{CacheTerms, Local};
 
 fn open(disk: &MemoryDisk, chunks_max: u64) -> Local<MemoryDisk> {
