@@ -23,6 +23,7 @@ use crate::folders::{self, Description};
 use crate::hex::Hex;
 use crate::host::{Event, with};
 use crate::open;
+use crate::runs;
 use crate::secrets;
 use crate::sections::with_section;
 use crate::volume::{self, Live};
@@ -360,10 +361,11 @@ impl Keeper {
 
     /// Runs a change to its end.
     fn run(&self, change: FactsChange) -> Result<FactsReport, String> {
+        runs::await_log(&self.events)?;
         let begin = move |live: &mut Live, now| live.change_facts(now, change);
         let has_begun = with(&self.events, SILENCE_MAX, begin).ok_or(ENGINE)?;
         if !has_begun.map_err(unreadable)? {
-            return Err("expected no other change of keys or accounts, and a mount that has reached the log; found otherwise".to_owned());
+            return Err("expected no other change of keys or accounts; found one".to_owned());
         }
         loop {
             let ended = with(&self.events, SILENCE_MAX, |live: &mut Live, _| {

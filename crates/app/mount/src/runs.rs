@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Sender;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use vere_mailfs::volume::{CheckReport, CollectReport, Finding, Upkept, Weight};
@@ -10,6 +10,8 @@ use vere_mailfs::volume::{CheckReport, CollectReport, Finding, Upkept, Weight};
 use crate::host::{Event, with};
 use crate::volume::{Live, Upkeep};
 
+/// The longest time until a mount has reached the log.
+const LOG_MAX: Duration = Duration::from_secs(60);
 /// Time between looks at a run.
 const LOOK: Duration = Duration::from_millis(100);
 /// The longest silence of an engine; the comparison of a large volume holds the engine for seconds.
@@ -30,11 +32,29 @@ pub(crate) fn run_with(
     what: Upkeep,
     news: &mut dyn FnMut(&'static str, usize, usize),
 ) -> Result<Value, String> {
+    await_log(events)?;
     let begin = move |live: &mut Live, now| live.begin(now, what);
     if !with(events, SILENCE_MAX, begin).ok_or(ENGINE)? {
-        return Err("expected no check or collection under way, and a mount that has reached the log; found otherwise".to_owned());
+        return Err("expected no check or collection under way; found one".to_owned());
     }
     wait(events, news)
+}
+
+/// Waits until a mount that began from the local disk has reached the log.
+pub(crate) fn await_log(events: &Sender<Event<Live>>) -> Result<(), String> {
+    let start = Instant::now();
+    loop {
+        let is_behind = |live: &mut Live, _| live.volume().is_unconfirmed();
+        if !with(events, SILENCE_MAX, is_behind).ok_or(ENGINE)? {
+            return Ok(());
+        }
+        if start.elapsed() > LOG_MAX {
+            return Err(
+                "expected a lead account that answers within a minute; found none".to_owned(),
+            );
+        }
+        thread::sleep(LOOK);
+    }
 }
 
 /// Waits for the end of a run.

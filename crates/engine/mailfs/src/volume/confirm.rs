@@ -84,7 +84,7 @@ impl Confirm {
 
 impl<S: Storage> Volume<S> {
     /// Whether the mount has not compared its state with the log yet.
-    pub(super) const fn is_unconfirmed(&self) -> bool {
+    pub const fn is_unconfirmed(&self) -> bool {
         self.confirm.is_some()
     }
 
@@ -239,6 +239,7 @@ impl<S: Storage> Volume<S> {
                 | Notice::Gap { .. }
                 | Notice::Renumbered(_)
                 | Notice::NewKeys
+                | Notice::Revoked(_)
                 | Notice::Behind
                 | Notice::Rows(_)
         );

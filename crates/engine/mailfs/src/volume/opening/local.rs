@@ -50,7 +50,8 @@ impl<S: Storage> Opening<S> {
         let Some(won) = self.remembered.filter(|_| self.error.is_none()) else {
             return false;
         };
-        if self.is_distrusted || self.last_writer() == 0 {
+        let waits = how == Local::Fresh && self.limit.is_some();
+        if self.is_distrusted || self.last_writer() == 0 || waits {
             return false;
         }
         self.local = Some(how);
@@ -132,7 +133,7 @@ impl<S: Storage> Opening<S> {
         newest_ms: i64,
         now: Moment,
     ) -> Result<(), OpenError> {
-        if self.local != Some(Local::Fresh) {
+        if matches!(self.local, None | Some(Local::Old)) {
             return Ok(());
         }
         let row = tree.get(&Key::Settings.encode())?;
