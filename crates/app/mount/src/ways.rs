@@ -30,7 +30,7 @@ const FIRST_OF_OLD_DISK: u64 = 1 << 57;
 /// An account with a copy, why the lead is not asked, and the first number of requests.
 type Copy = (u16, String, u64);
 
-/// What an opening has found.
+/// The outcome of an opening.
 type Tried = Result<Volume<Directory>, OpenError>;
 
 /// A way.
@@ -45,7 +45,7 @@ enum Way {
     Disk(Local, u64),
 }
 
-/// What every way needs.
+/// The needs of every way.
 struct Ways<'a> {
     terms: &'a Terms,
     of: &'a Create,
@@ -163,7 +163,7 @@ impl Ways<'_> {
         Ok(old.or(opened))
     }
 
-    /// What a way gives, and whether no account was asked.
+    /// The outcome of a way, and whether no account was asked.
     fn begin(&self, way: Way, news: &mut dyn FnMut(News)) -> Result<(Tried, bool), Failure> {
         let (terms, of) = (self.terms.clone(), self.of.clone());
         let storage = (storage(self.journal)?, random()?);
@@ -192,7 +192,7 @@ impl Ways<'_> {
     }
 }
 
-/// Has an opening read all that it needs.
+/// Has an opening read all its needs.
 fn read(
     mut opening: Opening<Directory>,
     ask: &dyn Fn(Ask),

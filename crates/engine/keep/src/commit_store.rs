@@ -1,4 +1,4 @@
-//! Commits of the chain on the local disk, from a checkpoint on, so that a mount can begin without an account.
+//! Commits of the chain on the local disk, from a checkpoint on: a mount can begin without an account.
 //!
 //! ```text
 //! segment  commits-<number, 16 hexadecimal digits>: entries
@@ -7,8 +7,8 @@
 //!         20  the body of the mail, as sealed; of a sight: time i64 (ms), when the log was last found to go on from the commits
 //! ```
 //!
-//! Only decided commits are written: whatever stands here was in the chain, or had lost. Nothing is synced, and a torn, lost or
-//! damaged entry costs a mount that reads the log.
+//! Only decided commits are written: each is in the chain, or has lost. Nothing is synced, and a torn, lost or
+//! damaged entry costs a look at the log.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -27,7 +27,7 @@ const PREFIX: &str = "commits-";
 const SEGMENT_OCTETS: u64 = 4 << 20;
 /// Octets of all segments. A checkpoint comes after 4 MiB of commits; beyond this bound the oldest segment goes first.
 const STORE_OCTETS: u64 = 64 << 20;
-/// Octets of commits that are not decided yet. Beyond, the oldest goes, and the next mount reads the log.
+/// Octets of undecided commits. Beyond, the oldest goes, and the next mount reads the log.
 const STAGED_OCTETS: usize = 16 << 20;
 /// Octets of an entry's body: a mail of a volume is shorter.
 const BODY_MAX: u32 = 16 << 20;
@@ -46,11 +46,11 @@ pub struct KeptCommit {
     pub body: Bytes,
 }
 
-/// A commit whose place in the chain is not decided.
+/// An undecided commit.
 #[derive(Debug)]
 struct Staged {
     id: MailId,
-    /// The UID of the commit that the named checkpoint covers; 0 without a checkpoint.
+    /// The UID of the commit below the named checkpoint; 0 without a checkpoint.
     covered: u32,
     body: Bytes,
 }
@@ -72,7 +72,7 @@ pub struct CommitStore<S: Storage> {
     next: u64,
     uid_validity: u32,
     uids: BTreeSet<u32>,
-    /// Commits below this UID are covered by a checkpoint that a decided commit names.
+    /// Commits below this UID are covered by the checkpoint of a decided commit.
     needed: u32,
     /// When the log was last found to go on from these commits, in milliseconds of the wall clock.
     sight: i64,
@@ -179,7 +179,7 @@ impl<S: Storage> CommitStore<S> {
         self.write(entry, &now_ms.to_le_bytes());
     }
 
-    /// A commit whose place in the chain will be decided. `covered` is the UID of the commit that the named checkpoint covers.
+    /// A commit before the decision about its place. `covered` is the UID of the commit below the named checkpoint.
     pub fn stage(&mut self, id: MailId, covered: u32, body: Bytes) {
         if self.staged.iter().any(|staged| staged.id == id) {
             return;
@@ -269,7 +269,7 @@ impl<S: Storage> CommitStore<S> {
         Ok(())
     }
 
-    /// Begins a segment, and drops segments that nobody needs, or that leave no room.
+    /// Begins a segment, and drops needless segments, and the oldest ones beyond the bound.
     fn begin(&mut self) -> io::Result<()> {
         let mut octets: u64 = self.segments.iter().map(|segment| segment.octets).sum();
         let mut kept = Vec::new();
@@ -332,7 +332,7 @@ impl Entry {
         head
     }
 
-    /// Absent for an entry that nobody has written.
+    /// Absent for a torn or foreign entry.
     fn decode(head: &[u8; ENTRY_HEAD]) -> Option<Self> {
         let mut words = head.chunks_exact(4).filter_map(|word| word.first_chunk());
         let mut next = || words.next().map(|word| u32::from_le_bytes(*word));

@@ -1,7 +1,7 @@
-//! A mount that began from the local disk compares its newest commit with the log as soon as the lead answers. Until then nothing
-//! is sent: the log may have been set back, or may hold commits that this machine has begun and knows no end of.
+//! A mount from the local disk compares its newest commit with the log as soon as the lead answers. Until then nothing
+//! is sent: the log may have been set back, or may hold commits of this machine without a known end.
 //!
-//! From the comparison on the mount goes on like one that has slept: commits of others are followed, and changes rebased.
+//! From the comparison on the mount goes on as after a sleep: commits of others are followed, and changes rebased.
 
 use hashbrown::HashSet;
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Listed, Request, UidRange, Urgency};
@@ -44,7 +44,7 @@ pub(crate) enum ConfirmTicket {
     Log,
     /// The newest commit.
     Head,
-    /// A mail below the newest commit that the local disk lacks.
+    /// A mail below the newest commit, absent on the local disk.
     Outside(u32),
 }
 
@@ -69,7 +69,7 @@ impl Confirm {
         })
     }
 
-    /// Commits below the newest one that the local disk lacks.
+    /// Commits below the newest one, absent on the local disk.
     fn unread(&self) -> Vec<u32> {
         let mails = self.log.iter().flat_map(|(_, _, mails)| mails);
         let mails = mails.filter(|mail| mail.uid < self.head.uid && !self.uids.contains(&mail.uid));
@@ -215,7 +215,7 @@ impl<S: Storage> Volume<S> {
         self.tend_checkpoints();
     }
 
-    /// While nothing may be sent, whoever waits for nothing is told so.
+    /// While nothing may be sent, calls without work end at once.
     pub(super) fn release_idle(&mut self) {
         let commits = &mut self.commits;
         let has_work = !commits.pending.is_empty()
@@ -231,7 +231,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// The next mount reads the log where this one has stopped for what the log has.
+    /// The next mount reads the log, where the log is the reason of a stop.
     pub(super) fn doubt_memory(&mut self, notice: &Notice) {
         let doubts = matches!(
             notice,

@@ -1,4 +1,4 @@
-//! What an opening begins with: the local disk, and the first requests.
+//! The beginning of an opening: the local disk, and the first requests.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 

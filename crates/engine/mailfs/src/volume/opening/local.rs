@@ -1,5 +1,5 @@
-//! An opening from the local disk alone: the journal, the commits from a checkpoint on, and the pages that the volume begins
-//! with. The mount compares with the log when the lead answers, and sends nothing before.
+//! An opening from the local disk alone: the journal, the commits from a checkpoint on, and the first pages of the
+//! volume. The mount compares with the log when the lead answers, and sends nothing before.
 //!
 //! Where the local disk does not suffice, the log is read as ever.
 
@@ -22,9 +22,9 @@ use crate::volume::step::Moment;
 const KEPT_MIN: Duration = Duration::from_secs(24 * 3_600);
 
 impl<S: Storage> Opening<S> {
-    /// Begins with the local disk: the opening is over at once, or goes on with the log. A volume that [`Self::finish`] refuses to
-    /// open so, with whatever error, is to be opened by the log.
-    /// Requests of the volume count from a number on, so that late answers to an earlier opening are told apart.
+    /// Begins with the local disk: the opening is over at once, or goes on with the log. After any error of [`Self::finish`] the
+    /// volume is to be opened by the log.
+    /// Requests of the volume count from a number on, and late answers to an earlier opening are told apart.
     pub fn local(
         terms: Terms,
         of: Create,
@@ -125,7 +125,7 @@ impl<S: Storage> Opening<S> {
         self.pages.set_root(None);
     }
 
-    /// A log that was not seen for longer than commits stay there may have lost the commits of the local disk.
+    /// A log without a look for longer than commits stay there may have lost the commits of the local disk.
     /// The newest commit tells a time too.
     pub(super) fn check_age(
         &self,
