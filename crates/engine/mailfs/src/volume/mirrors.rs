@@ -168,7 +168,7 @@ impl<S: Storage> Volume<S> {
 
     /// Goes on copying: called after every event.
     pub(super) fn tend_mirrors(&mut self) {
-        if self.stand_in.is_some() || self.is_unconfirmed() {
+        if self.is_stopped() || self.is_unconfirmed() {
             return;
         }
         let further = self.further_accounts();
