@@ -13,7 +13,7 @@ use super::{Asked, Opening, Stage};
 impl<S: Storage> Opening<S> {
     /// Lists the log once more from the first hole of the first listing. Returns whether the answer is awaited.
     pub(super) fn looks_again(&mut self) -> bool {
-        // UIDs of a copy say nothing.
+        // A copy is in the order of parents, whatever its UIDs are.
         if self.stage != Stage::Tail || self.stand_in.is_some() {
             return false;
         }
