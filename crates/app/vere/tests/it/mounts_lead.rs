@@ -146,7 +146,8 @@ fn a_volume_is_read_without_its_lead() {
     for folder in ["state", "cache"] {
         fs::remove_dir_all(two.path(folder)).expect("a folder");
     }
-    let said = run(&mut two.mounting());
+    let said = output_of(&mut two.mounting(), "");
+    let said = String::from_utf8_lossy(&said.stderr);
     assert_has(&said, &["read-only, as of its copy on account 2"]);
     check(&two.point(), &large);
     let error = fs::write(two.point().join("new"), "x").expect_err("a read-only volume");
