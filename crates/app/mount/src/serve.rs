@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use vere_fuse::{Ended, Mount, Options, Strength, Unmounted};
 use vere_mailfs::volume::CheckTerms;
+use vere_ports::files::Errno;
 use vere_process::failure::Failure;
 use vere_settings::Volume as Described;
 
@@ -33,6 +34,10 @@ use crate::volume::{self, How, Live, Upkeep};
 
 /// Time for the last changes to reach the servers after an unmount. The journal keeps the rest.
 pub(crate) const LAST_SYNC: Duration = Duration::from_secs(60);
+/// As [`LAST_SYNC`], while the lead account fails.
+const LAST_SYNC_FAILING: Duration = Duration::from_secs(10);
+/// Time between looks at the lead account.
+const LEAD_LOOK: Duration = Duration::from_millis(500);
 /// The longest time of a status.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between looks at the end of the mount.
@@ -156,12 +161,35 @@ fn clear_dead_mount(task: &Task, news: &mut dyn FnMut(News)) -> Result<(), Failu
 pub(crate) fn finish(host: &Host<Live>) {
     let (done, all_done) = channel();
     let asked = host.with(STATUS_TIMEOUT, move |live, now| live.finish(now, done));
-    let synced = asked.and_then(|()| all_done.recv_timeout(LAST_SYNC).ok());
+    let synced = asked.and_then(|()| await_end(host, &all_done));
     if !matches!(synced, Some(Ok(()))) {
         lines::log(
             Level::Warn,
             "the last changes are not on the servers yet; the journal keeps them for the next mount",
         );
+    }
+}
+
+/// Waits for the last changes: shortly where the lead account fails all the time.
+fn await_end(
+    host: &Host<Live>,
+    all_done: &Receiver<Result<(), Errno>>,
+) -> Option<Result<(), Errno>> {
+    let start = Instant::now();
+    loop {
+        match all_done.recv_timeout(LEAD_LOOK) {
+            Ok(result) => return Some(result),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let fails = host.with(STATUS_TIMEOUT, |live, _| live.volume().lead_fails());
+        let longest = match fails {
+            Some(false) => LAST_SYNC,
+            _ => LAST_SYNC_FAILING,
+        };
+        if start.elapsed() >= longest {
+            return None;
+        }
     }
 }
 

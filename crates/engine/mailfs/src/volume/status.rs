@@ -114,6 +114,11 @@ pub struct GroupStatus {
 }
 
 impl<S: Storage> Volume<S> {
+    /// Whether the lead account rests after a fault.
+    pub fn lead_fails(&self) -> bool {
+        self.accounts.rests_until(self.terms.lead).is_some()
+    }
+
     /// The state as of the last event.
     #[must_use]
     pub fn status(&self) -> Status {
