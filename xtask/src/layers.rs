@@ -133,6 +133,24 @@ const LAYERS: &[Layer] = &[
             &["crates/engine/files", "crates/engine/keep"],
         ],
     ),
+    // An opening reads journal, log and pages, and leaves what a mount holds.
+    inner(
+        "crates/engine/opening",
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            &[
+                "crates/engine/files",
+                "crates/engine/keep",
+                "crates/engine/order",
+                "crates/engine/pending",
+                "crates/engine/placement",
+                "crates/engine/replay",
+                "crates/engine/sealing",
+            ],
+        ],
+    ),
     // A volume brings files to accounts and back, and keeps octets on the local disk.
     inner(
         "crates/engine/mailfs",
@@ -144,6 +162,7 @@ const LAYERS: &[Layer] = &[
                 "crates/engine/files",
                 "crates/engine/inventory",
                 "crates/engine/keep",
+                "crates/engine/opening",
                 "crates/engine/order",
                 "crates/engine/pending",
                 "crates/engine/placement",

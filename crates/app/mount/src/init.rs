@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use vere_mailfs::format::slot::{Cost, NewSlot, Slot, SlotKeys};
 use vere_mailfs::format::{Encoding, Keys, Kind, PackNumber, Subject, VolumeId, VolumeKey, mail};
 use vere_mailfs::rows::{Key, RowValue as _};
-use vere_mailfs::volume::{Create, Strategy};
+use vere_mailfs::volume::{Create, Strategy, Volume};
 use vere_ports::files::Caller;
 use vere_ports::mail_accounts::{AccountId, Request, RequestId, Urgency};
 use vere_process::failure::Failure;
@@ -266,7 +266,14 @@ fn store(
     };
     let (terms, storage) = (volume::terms(described), volume::storage(journal)?);
     let create = new.create.clone();
-    let first = create.create_with(&rows, terms, storage, volume::random()?, (owner, now))?;
+    let first = Volume::create_with(
+        create,
+        &rows,
+        terms,
+        storage,
+        volume::random()?,
+        (owner, now),
+    )?;
     let links = Links {
         kernel: None,
         accounts: asks,

@@ -107,7 +107,7 @@ pub(crate) fn open(
         rollback::set_aside(journal)?;
         let first = (lost.generation, lost.rows.as_slice());
         let of_root = (lost.owner, moment(clock.now()));
-        opened = of.create_behind(first, terms, storage(journal)?, random()?, of_root);
+        opened = Volume::create_behind(of, first, terms, storage(journal)?, random()?, of_root);
     }
     opened.map(Live::new).map_err(Refusal::of)
 }
@@ -188,7 +188,7 @@ impl Ways<'_> {
         }
         let is_local = opening.is_local();
         let opening = read(opening, self.ask, self.answers, news)?;
-        Ok((opening.finish(moment(self.clock.now())), is_local))
+        Ok((Volume::open(opening, moment(self.clock.now())), is_local))
     }
 }
 

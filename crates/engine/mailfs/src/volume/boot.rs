@@ -1,8 +1,8 @@
 //! A new volume, and what every volume begins with.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
+use vere_opening::{Create, OpenError, Terms, registration};
 use vere_ports::files::Caller;
 use vere_ports::storage::Storage;
 
@@ -15,25 +15,22 @@ use super::local::Local;
 use super::packs::{ChunkCache, Fates};
 use super::page_store::pages_of;
 use super::record::Won;
-use super::register::registration;
-use super::state::Machine;
+use super::state::Volume;
 use super::state::checkpoints::Checkpoints;
 use super::state::commits::Commits;
 use super::state::deadlines::Deadlines;
 use super::state::epochs::Epochs;
 use super::state::follow::Follow;
 use super::state::mirrors::Mirrors;
-use super::state::opening::OpenError;
 use super::state::pages::Bring;
 use super::state::pages::PageFetches;
 use super::state::reads::Reads;
 use super::state::replicas::Replicas;
 use super::state::speed::Speed;
 use super::state::uploads::Uploads;
-use super::state::{Terms, Volume};
 use super::step::Moment;
 use crate::breakage::{Breakage, is_broken};
-use crate::format::{Keys, MailId, VolumeId};
+use crate::format::MailId;
 use crate::posix::{Files, Numbers, root_folder};
 use crate::tree::Tree;
 
@@ -43,48 +40,35 @@ const ROOT_MODE: u16 = 0o755;
 /// The key and the value of a row.
 type RowPair = (Vec<u8>, Vec<u8>);
 
-/// Facts of a volume besides the terms.
-#[derive(Debug, Clone)]
-pub struct Create {
-    /// The volume.
-    pub volume: VolumeId,
-    /// The epoch of the key.
-    pub epoch: u16,
-    /// The keys of the epoch.
-    pub keys: Arc<Keys>,
-    /// This machine, for the list of writers.
-    pub machine: Machine,
-}
-
-impl Create {
+impl<S: Storage> Volume<S> {
     /// A new volume with an empty root folder of this owner. Its first commit is on the way at once: the volume is there when
-    /// [`Volume::is_quiet`].
+    /// [`Self::is_quiet`].
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn create<S: Storage>(
-        self,
+    pub fn create(
+        of: Create,
         terms: Terms,
         storage: S,
         random: [u8; 16],
         (owner, now): (Caller, Moment),
-    ) -> Result<Volume<S>, OpenError> {
-        self.create_with(&[], terms, storage, random, (owner, now))
+    ) -> Result<Self, OpenError> {
+        Self::create_with(of, &[], terms, storage, random, (owner, now))
     }
 
     /// As [`Self::create`], with further rows in the first commit, such as those of accounts: keys and values.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn create_with<S: Storage>(
-        self,
+    pub fn create_with(
+        of: Create,
         rows: &[RowPair],
         terms: Terms,
         storage: S,
         random: [u8; 16],
-        of: (Caller, Moment),
-    ) -> Result<Volume<S>, OpenError> {
-        self.create_behind((0, rows), terms, storage, random, of)
+        by: (Caller, Moment),
+    ) -> Result<Self, OpenError> {
+        Self::create_behind(of, (0, rows), terms, storage, random, by)
     }
 
     /// As [`Self::create_with`], for a volume whose log is lost: the first commit is of the generation behind this one, so that
@@ -92,18 +76,18 @@ impl Create {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn create_behind<S: Storage>(
-        self,
+    pub fn create_behind(
+        of: Create,
         (generation, rows): (u64, &[RowPair]),
         terms: Terms,
         storage: S,
         random: [u8; 16],
         (owner, now): (Caller, Moment),
-    ) -> Result<Volume<S>, OpenError> {
-        let pages = pages_of(storage.clone(), self.keys.clone());
+    ) -> Result<Self, OpenError> {
+        let pages = pages_of(storage.clone(), of.keys.clone());
         let mut memory = CommitStore::open(storage.clone(), |_| {});
         memory.forget();
-        let journal = Journal::open(storage, self.keys.local(), random, |_, _| {})?;
+        let journal = Journal::open(storage, of.keys.local(), random, |_, _| {})?;
         let nothing = Won {
             commit: MailId::NONE,
             generation,
@@ -112,7 +96,7 @@ impl Create {
         };
         let mut volume = assemble(
             terms,
-            self,
+            of,
             (Tree::over(pages), journal, memory),
             now,
             Chain::new(nothing, 0),

@@ -3,84 +3,15 @@
 //!
 //! From the comparison on the mount goes on as after a sleep: commits of others are followed, and changes rebased.
 
-use hashbrown::HashSet;
-use vere_ports::mail_accounts::{AccountId, Answer, Fault, Listed, Request, UidRange, Urgency};
+use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, UidRange, Urgency};
 use vere_ports::storage::Storage;
 
 use super::accounts::{LOG_MAILBOX, mailbox_name};
 use super::events::RETRY;
 use super::found::Found;
-use super::record::Won;
+use super::state::confirm::ConfirmTicket;
 use super::state::{Asked, Volume};
 use super::step::Notice;
-use crate::format::{Kind, MailId, Subject};
-
-/// Commits outside the chain that are read at once.
-const READS_MAX: usize = 16;
-
-/// The comparison.
-#[derive(Debug)]
-pub(crate) struct Confirm {
-    /// The newest commit of the local disk.
-    head: Won,
-    /// The log is listed from this UID on: commits outside the chain may be there that no mount has merged.
-    first: u32,
-    /// Commits of the local disk, and mails of the log that were read since.
-    uids: HashSet<u32>,
-    ids: HashSet<MailId>,
-    /// Questions without an answer.
-    asked: usize,
-    log: Option<(u32, u32, Vec<Listed>)>,
-    /// Whether the log has the newest commit, as far as known.
-    has_head: Option<bool>,
-    has_failed: bool,
-    is_refused: bool,
-}
-
-/// A question of the comparison.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ConfirmTicket {
-    /// The log from a UID on.
-    Log,
-    /// The newest commit.
-    Head,
-    /// A mail below the newest commit, absent on the local disk.
-    Outside(u32),
-}
-
-impl Confirm {
-    /// With every commit of the local disk.
-    pub(crate) fn new<'a>(
-        head: Won,
-        first: u32,
-        commits: impl Iterator<Item = &'a Found>,
-    ) -> Box<Self> {
-        let (uids, ids) = commits.map(|found| (found.uid, found.id())).unzip();
-        Box::new(Self {
-            head,
-            first,
-            uids,
-            ids,
-            asked: 0,
-            log: None,
-            has_head: None,
-            has_failed: false,
-            is_refused: false,
-        })
-    }
-
-    /// Commits below the newest one, absent on the local disk.
-    fn unread(&self) -> Vec<u32> {
-        let mails = self.log.iter().flat_map(|(_, _, mails)| mails);
-        let mails = mails.filter(|mail| mail.uid < self.head.uid && !self.uids.contains(&mail.uid));
-        let is_unknown = |mail: &&Listed| {
-            let subject = Subject::parse(&mail.subject);
-            subject.is_ok_and(|of| of.kind == Kind::Commit && !self.ids.contains(&of.mail))
-        };
-        let unread = mails.filter(is_unknown).map(|mail| mail.uid);
-        unread.take(READS_MAX).collect()
-    }
-}
 
 impl<S: Storage> Volume<S> {
     /// Whether the mount has not compared its state with the log yet.

@@ -17,7 +17,7 @@ use super::accounts::{LOG_COPY_MAILBOX, mailbox_name};
 use super::found::Found;
 use super::job::{Job, Task};
 use super::record::Won;
-use super::state::{Asked, Terms, Volume, Working};
+use super::state::{Asked, Volume, Working};
 use super::step::{Notice, Step};
 use crate::breakage::{Breakage, is_broken};
 use crate::format::{FormatError, MailId, Subject};
@@ -40,18 +40,6 @@ pub struct MirrorStatus {
     pub pages_behind: usize,
     /// Whether commits and pages are compared and equal.
     pub is_level: bool,
-}
-
-impl Terms {
-    /// The metadata accounts behind the lead, in their order.
-    #[must_use]
-    pub fn further_accounts(&self) -> Vec<u16> {
-        let accounts = self.accounts.iter().map(|terms| terms.account);
-        let mut accounts: Vec<u16> = accounts.filter(|of| *of != self.lead).collect();
-        accounts.sort_unstable();
-        accounts.truncate(self.metadata_accounts.saturating_sub(1));
-        accounts
-    }
 }
 
 impl<S: Storage> Volume<S> {

@@ -28,7 +28,7 @@ mod gone;
 mod local_room;
 mod mirrored;
 mod mirrors;
-mod opening;
+mod open;
 mod own_slot;
 mod pages;
 mod parked;
@@ -57,10 +57,12 @@ use vere_sealing::job;
 #[cfg(test)]
 mod tests;
 
+pub use vere_opening::{
+    Create, Local, Machine, Moment, Notice, OpenError, OpenStep, Opening, Terms, is_outage,
+};
 pub use vere_replay::Stranded;
 
 pub use self::accounts::{AccountStatus, AccountTerms, GroupTerms};
-pub use self::boot::Create;
 pub use self::facts::{FactsChange, FactsReport, Leaving, Membership};
 pub use self::fingerprint::{Fingerprint, NoFingerprint};
 pub use self::gone::GONE;
@@ -68,12 +70,10 @@ pub use self::job::{Job, JobId, JobResult};
 pub use self::journal::JournalError;
 pub use self::local::CacheTerms;
 pub use self::mirrors::MirrorStatus;
-pub use self::opening::{Local, OpenStep, Opening, is_outage};
 pub use self::salvage::{Placed, Salvage, SalvageReport, SalvageStep, Salvaged, lost_writer};
-pub use self::state::opening::OpenError;
-pub use self::state::{Machine, Terms, Volume};
+pub use self::state::Volume;
 pub use self::status::{GroupStatus, RowsStatus, Status};
-pub use self::step::{Moment, Notice, Step};
+pub use self::step::Step;
 pub use self::strategy::Strategy;
 pub use self::upkeep::{
     CheckReport, CheckTerms, CollectReport, CollectTerms, Finding, MailPlace, Upkept, Weight,

@@ -1,36 +1,17 @@
-//! The number of a writer: nothing else is sent under a number before the chain says whose it is.
+//! The number of a writer: no other mail goes out under a number before the chain names the owner of the number.
 
+use vere_opening::{OpenError, is_machine, registration};
 use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
 
 use super::found::Found;
 use super::record::Part;
-use super::state::opening::OpenError;
-use super::state::{Machine, RESERVED, Volume};
+use super::state::{RESERVED, Volume};
 use super::step::{Notice, Step};
 use crate::format::MailId;
 use crate::posix::Numbers;
 use crate::rows::{Key, RowValue, WriterRow, writers_prefix};
 use crate::tree::Change;
-
-/// Octets of the machine's id in a registration. The others tell two folders of a machine apart.
-const MACHINE_OCTETS: usize = 8;
-
-/// The mark of a registration.
-pub(super) fn registration(machine: &Machine, random: [u8; 16]) -> [u8; 16] {
-    let mut id = random;
-    id.rotate_right(MACHINE_OCTETS);
-    for (to, from) in id.iter_mut().zip(&machine.id).take(MACHINE_OCTETS) {
-        *to = *from;
-    }
-    id
-}
-
-/// Whether a machine has registered a writer.
-pub(super) fn is_machine(row: &WriterRow, machine: &Machine) -> bool {
-    let ours = machine.id.iter().take(MACHINE_OCTETS);
-    row.machine.iter().take(MACHINE_OCTETS).eq(ours)
-}
 
 impl<S: Storage> Volume<S> {
     /// Whether the chain has not confirmed the writer's number yet.
@@ -138,7 +119,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Whether the number that the journal knows was registered by another machine: the folder is a copy.
+    /// Whether another machine has registered the number of the journal: the folder is a copy.
     pub(super) fn is_of_another_machine(&self) -> bool {
         let key = Key::Writer(self.writer).encode();
         let row = self.files.tree().get(&key).ok().flatten();

@@ -1,18 +1,20 @@
 //! The state of a mounted volume: data that the files of `volume/` work on.
 
+pub(crate) mod confirm;
 pub(crate) mod deadlines;
 pub(crate) mod epochs;
-pub(crate) mod follow;
 pub(crate) mod mirrors;
-pub(crate) mod opening;
 pub(crate) mod replicas;
 pub(crate) mod uploads;
 
+pub(crate) use vere_opening::follow;
+pub(crate) use vere_opening::{Machine, Terms};
 pub(crate) use vere_pending::{checkpoints, commits, pages, reads};
 pub(crate) use vere_placement::speed;
 
 use self::checkpoints::Checkpoints;
 use self::commits::Commits;
+use self::confirm::{Confirm, ConfirmTicket};
 use self::deadlines::Deadlines;
 use self::epochs::Epochs;
 use self::follow::Follow;
@@ -23,10 +25,8 @@ use self::replicas::Replicas;
 use self::speed::Speed;
 use self::uploads::Uploads;
 use super::accounts::Accounts;
-use super::accounts::{AccountTerms, GroupTerms};
 use super::chain::Chain;
 use super::commit_store::CommitStore;
-use super::confirm::{Confirm, ConfirmTicket};
 use super::facts::{FactsRun, FactsTicket};
 use super::job::JobId;
 use super::job::Seals;
@@ -43,43 +43,11 @@ use crate::rows::Extent;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 
-use std::time::Duration;
 use vere_order::copies::Ticket as MirrorTicket;
 use vere_ports::files::{Call, CallId, Caller};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
 use vere_ports::storage::Storage;
 use vere_units::Timestamp;
-
-/// What a mount is told about its volume.
-#[derive(Debug, Clone)]
-pub struct Terms {
-    /// All accounts.
-    pub accounts: Vec<AccountTerms>,
-    /// The account whose log orders the commits.
-    pub lead: u16,
-    /// Accounts that keep commits and pages: the lead, and those of the lowest numbers besides.
-    pub metadata_accounts: usize,
-    /// Groups for packs.
-    pub groups: Vec<GroupTerms>,
-    /// Whether closing a file and changing names wait for the servers.
-    pub strong: bool,
-    /// How long a call may wait for accounts.
-    pub call_timeout: Duration,
-    /// Accounts of a group that have a pack before a commit names it.
-    pub sync_copies: usize,
-    /// How long a change may wait for its commit.
-    pub flush_interval: Duration,
-    /// How long records of the journal may be unsynced.
-    pub journal_sync: Duration,
-    /// Written octets that are not on servers; more block their writers.
-    pub unsent_max: u64,
-    /// Octets of opened chunks in memory.
-    pub cache_max: usize,
-    /// Chunks on the way ahead of need.
-    pub fetches_max: usize,
-    /// How often the log is listed for commits of other mounts.
-    pub refresh: Duration,
-}
 
 /// Octets on the way to accounts at once.
 pub(crate) const SENDING_MAX: usize = 32 << 20;
@@ -89,15 +57,6 @@ pub(crate) const RESERVED: u64 = 1_024;
 pub(crate) const PENDING_MAX: usize = 12_000;
 /// Octets of rows that wait for a commit, before changes wait: a commit has room for what a last call adds.
 pub(crate) const PENDING_OCTETS_MAX: usize = 1 << 20;
-
-/// A machine that mounts a volume.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Machine {
-    /// What tells the machine from all others: a copied folder is one of another machine.
-    pub id: [u8; 16],
-    /// The name for people.
-    pub name: String,
-}
 
 /// A mounted volume.
 #[derive(Debug)]

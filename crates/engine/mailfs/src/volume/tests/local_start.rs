@@ -2,7 +2,7 @@
 
 use super::rig::Several;
 use super::*;
-use crate::volume::opening::Local;
+use crate::volume::Local;
 
 const ROOT: Inode = Inode::ROOT;
 const OUT: fn(AccountId, &Request) -> Luck = |_, _| Luck::Lost;
@@ -18,7 +18,7 @@ impl World {
             return Err(OpenError::Unsure);
         }
         let now = self.moment();
-        self.volume = Some(opening.finish(now)?);
+        self.volume = Some(Volume::open(opening, now)?);
         self.use_cache();
         Ok(())
     }

@@ -185,7 +185,8 @@ impl World {
             of: of(),
         };
         let moment = world.moment();
-        let volume = of().create(
+        let volume = Volume::create(
+            of(),
             world.terms.clone(),
             world.disk.clone(),
             [1; 16],
@@ -524,7 +525,7 @@ impl World {
             }
         }
         let now = self.moment();
-        self.volume = Some(opening.finish(now)?);
+        self.volume = Some(Volume::open(opening, now)?);
         self.use_cache();
         self.settle();
         Ok(())

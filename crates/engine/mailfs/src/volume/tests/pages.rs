@@ -366,7 +366,7 @@ fn rounds(world: &mut World) -> usize {
         rounds += 1;
     }
     let now = world.moment();
-    world.volume = Some(opening.finish(now).unwrap());
+    world.volume = Some(Volume::open(opening, now).unwrap());
     world.settle();
     rounds
 }

@@ -1,7 +1,7 @@
 //! Several mounts over the same accounts.
 
 use super::*;
-use crate::volume::opening::Local;
+use crate::volume::Local;
 
 pub(super) const ROOT: Inode = Inode::ROOT;
 
@@ -85,7 +85,8 @@ impl Several {
             });
         }
         let disk = several.mounts[0].disk.clone();
-        let made = create("m0").create(
+        let made = Volume::create(
+            create("m0"),
             several.terms.clone(),
             disk,
             [1; 16],
@@ -164,7 +165,7 @@ impl Several {
             }
         }
         let now = self.moment();
-        self.mounts[number].volume = Some(opening.finish(now)?);
+        self.mounts[number].volume = Some(Volume::open(opening, now)?);
         Ok(())
     }
 
@@ -181,7 +182,7 @@ impl Several {
             return Err(OpenError::Unsure);
         }
         let now = self.moment();
-        self.mounts[number].volume = Some(opening.finish(now)?);
+        self.mounts[number].volume = Some(Volume::open(opening, now)?);
         Ok(())
     }
 

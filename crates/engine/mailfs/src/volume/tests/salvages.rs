@@ -28,7 +28,7 @@ fn begin_anew(world: &mut World, found: &Salvaged) {
     let rows = vec![crate::volume::lost_writer(found.last_writer())];
     let (terms, disk, now) = (world.terms.clone(), world.disk.clone(), world.moment());
     let first = (found.generation(), rows.as_slice());
-    let volume = of().create_behind(first, terms, disk, [77; 16], (CALLER, now));
+    let volume = Volume::create_behind(of(), first, terms, disk, [77; 16], (CALLER, now));
     world.volume = Some(volume.unwrap());
     world.settle();
     assert!(world.volume().is_quiet());

@@ -81,7 +81,7 @@ fn rows_of_a_new_volume_are_in_the_first_commit() {
     };
     let rows = [(Key::Group(1).encode(), row.encode())];
     let (terms, disk, now) = (terms(1), world.disk.clone(), world.moment());
-    let volume = of().create_with(&rows, terms, disk, [2; 16], (CALLER, now));
+    let volume = Volume::create_with(of(), &rows, terms, disk, [2; 16], (CALLER, now));
     world.volume = Some(volume.unwrap());
     let before = world.count("commit");
     world.settle();

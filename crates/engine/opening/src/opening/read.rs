@@ -5,13 +5,13 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request};
 use vere_ports::storage::Storage;
 
 use super::{Asked, OpenStep, Opening, Stage};
+use crate::error::OpenError;
 use crate::format::subject::id_word;
 use crate::format::{Encoding, FormatError, Locator, Place, mail, open_frame};
-use crate::volume::accounts::mailbox_name;
-use crate::volume::found::Found;
-use crate::volume::job::OpenJob;
-use crate::volume::state::opening::OpenError;
-use crate::volume::step::Notice;
+use crate::notice::Notice;
+use vere_order::found::Found;
+use vere_placement::accounts::mailbox_name;
+use vere_sealing::job::OpenJob;
 
 impl<S: Storage> Opening<S> {
     fn encoding(&self, account: u16) -> Encoding {
@@ -76,7 +76,7 @@ impl<S: Storage> Opening<S> {
 
     pub(super) fn page_answered(&mut self, at: Locator, answer: Result<Answer, Fault>) {
         if self.stage != Stage::Pages {
-            // A root that was asked for early and has not come is asked for again.
+            // The opening asks again for an early root without an answer.
             if let Ok(Answer::Read(parts)) = answer {
                 let _ = self.take_page(&at, &parts);
             }
@@ -144,7 +144,7 @@ impl<S: Storage> Opening<S> {
         }
     }
 
-    /// Every page that the volume begins with is there, each at the level that the page above demands; else the checkpoint is
+    /// Every page for the beginning is there, each at the level demanded by the page above; else the checkpoint is
     /// refused.
     pub(super) fn check_pages(&mut self) {
         let missing = self.missing_pages();

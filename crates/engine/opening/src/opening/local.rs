@@ -9,14 +9,14 @@ use std::time::Duration;
 use vere_ports::storage::Storage;
 
 use super::{Local, Opening, Stage};
+use crate::error::OpenError;
+use crate::notice::Moment;
 use crate::rows::{Key, RowValue, SettingsRow};
+use crate::terms::Create;
+use crate::terms::Terms;
 use crate::tree::Tree;
-use crate::volume::boot::Create;
-use crate::volume::found::Found;
-use crate::volume::record::Part;
-use crate::volume::state::Terms;
-use crate::volume::state::opening::OpenError;
-use crate::volume::step::Moment;
+use vere_keep::record::Part;
+use vere_order::found::Found;
 
 /// How long commits stay in the log at least, where no row says more.
 const KEPT_MIN: Duration = Duration::from_secs(24 * 3_600);

@@ -23,7 +23,7 @@ impl StandIn {
     }
 }
 
-/// Whether a failure to open says that the lead does not answer, so that a copy may stand in.
+/// Whether a failure to open is an outage of the lead, so a copy may stand in.
 #[must_use]
 pub const fn is_outage(fault: &Fault) -> bool {
     matches!(

@@ -11,118 +11,30 @@ use vere_replay::Replay;
 
 use super::Opening;
 use super::log::Log;
+use super::opened::{Opened, Places};
+use crate::error::OpenError;
+use crate::follow::Follow;
 use crate::format::MailId;
 use crate::format::commit::RowChange;
+use crate::machine::registration;
+use crate::notice::Moment;
 use crate::rows::{Key, RowValue, StateRow, states_prefix};
 use crate::tree::{Change, Tree};
-use crate::volume::accounts::{LOG_MAILBOX, PAGES_MAILBOX};
-use crate::volume::boot::assemble;
-use crate::volume::chain::Chain;
-use crate::volume::confirm::Confirm;
-use crate::volume::fingerprint::Fingerprint;
-use crate::volume::found::{Found, in_order};
-use crate::volume::record::{Part, Won};
-use crate::volume::register::registration;
-use crate::volume::state::Volume;
-use crate::volume::state::checkpoints::Checkpoints;
-use crate::volume::state::follow::Follow;
-use crate::volume::state::opening::OpenError;
-use crate::volume::step::Moment;
-
-/// UIDVALIDITY of log and pages, the UIDs of page mails that are not where their locators say, and from which UID on the log is
-/// still to be compared, if the local disk alone was read.
-struct Places {
-    log: u32,
-    pages: u32,
-    moved: HashMap<MailId, u32>,
-    first: Option<u32>,
-}
-
-impl<S: Storage> Volume<S> {
-    /// Numbers of mailboxes, strategies of groups, accounts that have left.
-    pub(in crate::volume) fn read_facts(&mut self) -> Result<(), Errno> {
-        self.number_mailboxes()?;
-        self.read_strategies()?;
-        self.leave_out_gone();
-        Ok(())
-    }
-
-    /// The volume goes on under its lead. `later` are commits behind the one on which changes of the journal lie.
-    fn go_on(
-        &mut self,
-        (log, later): (Log, Vec<Found>),
-        places: Places,
-        lost_writer: u16,
-    ) -> Result<(), OpenError> {
-        let uid_validity = places.log;
-        self.accounts
-            .number(self.terms.lead, LOG_MAILBOX, uid_validity);
-        if self.is_of_another_machine() {
-            self.writer = 0;
-        }
-        self.tend_epoch();
-        self.begin_confirming(places.first, (&log, &later), uid_validity)?;
-        if self.writer == 0 {
-            self.note_writer(lost_writer)?;
-        }
-        self.begin(&later)?;
-        self.note_base()?;
-        self.read_facts()?;
-        self.place_pages(places.pages, places.moved);
-        self.begin_mirrors(log.chain.iter().chain(&later), uid_validity);
-        self.catch_up(later, uid_validity);
-        self.begin_scan();
-        self.follow_others(log.outside);
-        self.begin_sending();
-        self.make_copies();
-        Ok(())
-    }
-
-    /// A volume that was opened by the local disk alone has the log from this UID on to compare with.
-    fn begin_confirming(
-        &mut self,
-        first: Option<u32>,
-        (log, later): (&Log, &[Found]),
-        uid_validity: u32,
-    ) -> Result<(), OpenError> {
-        let Some(first) = first else {
-            self.memory.seen(self.now.millis());
-            return Ok(());
-        };
-        if self.writer == 0 {
-            return Err(OpenError::Unsure);
-        }
-        let newest = later.last().or(log.chain.last());
-        let newest = newest.map(|found| found.won(uid_validity));
-        let all = log.chain.iter().chain(later).chain(&log.outside);
-        self.confirm = newest.map(|newest| Confirm::new(newest, first, all));
-        Ok(())
-    }
-
-    /// Takes over where the opening has found page mails; none found leaves the numbers as they are.
-    fn place_pages(&mut self, uid_validity: u32, moved: HashMap<MailId, u32>) {
-        if uid_validity != 0 {
-            let lead = self.terms.lead;
-            self.accounts.number(lead, PAGES_MAILBOX, uid_validity);
-        }
-        let moved = moved.into_iter();
-        self.pages.moved = moved
-            .map(|(mail, uid)| (mail, (uid_validity, uid)))
-            .collect();
-    }
-}
+use vere_keep::record::{Part, Won};
+use vere_order::fingerprint::Fingerprint;
+use vere_order::found::{Found, in_order};
+use vere_pending::checkpoints::Checkpoints;
 
 impl<S: Storage> Opening<S> {
-    /// The volume, as the log and the journal have it.
+    /// What the volume begins with, as the log and the journal have it.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn finish(mut self, now: Moment) -> Result<Volume<S>, OpenError> {
+    pub fn finish(mut self, now: Moment) -> Result<Opened<S>, OpenError> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let lead = self.source();
-        let missing = OpenError::NoVolume(lead);
+        let missing = OpenError::NoVolume(self.source());
         let (Some(mut journal), mut log) = (self.journal.take(), self.log()?) else {
             return Err(missing);
         };
@@ -148,7 +60,7 @@ impl<S: Storage> Opening<S> {
             }
         };
         self.check_age(&tree, newest_ms, now)?;
-        let local = self.local.map(|_| self.first_needed());
+        let first = self.local.map(|_| self.first_needed());
         if let Some(gone) = gone {
             self.check_gone(gone, &tree)?;
             if replay.has_changes(&self.records) {
@@ -158,35 +70,32 @@ impl<S: Storage> Opening<S> {
         let merged_later = later.iter().map(|found| &found.record.merged);
         merged_later.for_each(|merged| follow.named(merged));
         follow.registration = registration(&self.of.machine, self.random);
-        let checkpoints = self.checkpoints(&log.chain);
-        let mut volume = assemble(
-            self.terms,
-            self.of,
-            (tree, journal, self.memory),
-            now,
-            Chain::new(head, self.known),
-        );
-        volume.resume_epoch(epoch);
-        volume.checkpoints = checkpoints;
-        volume.follow = follow;
-        volume.replay(&self.records, &replay)?;
-        volume.last_id = self.last_id;
-        if let Some(of) = self.stand_in {
-            volume.stand_in((of.account, of.reason), later, self.uid_validity)?;
-            return Ok(volume);
-        }
-        let places = Places {
-            log: self.uid_validity,
-            pages: self.pages_validity,
-            moved: self.moved,
-            first: local,
-        };
-        volume.go_on((log, later), places, self.lost_writer)?;
-        if let Some(merged) = merged {
-            volume.tell_brought(merged);
-        }
-        volume.advance_chain();
-        Ok(volume)
+        Ok(Opened {
+            checkpoints: self.checkpoints(&log.chain),
+            terms: self.terms,
+            of: self.of,
+            tree,
+            journal,
+            memory: self.memory,
+            records: self.records,
+            replay,
+            head,
+            known: self.known,
+            epoch,
+            follow,
+            log,
+            later,
+            places: Places {
+                log: self.uid_validity,
+                pages: self.pages_validity,
+                moved: self.moved,
+                first,
+            },
+            last_id: self.last_id,
+            stand_in: self.stand_in.map(|of| (of.account, of.reason)),
+            lost_writer: self.lost_writer,
+            merged,
+        })
     }
 
     /// The records of the journal that no commit has.
@@ -237,7 +146,7 @@ impl<S: Storage> Opening<S> {
             self.remembered
                 .filter(|won| won.generation < base.covers.get())
         });
-        // A commit that `gc` has removed is looked for among the rows of checkpoints.
+        // A commit removed by `gc` is looked for among the rows of checkpoints.
         let is_there = |won: &Won| commits.iter().any(|found| found.id() == won.commit);
         let oldest = older.filter(is_there);
         let first = covered.map(|(covered, _)| oldest.map_or(covered, |won| won.commit));

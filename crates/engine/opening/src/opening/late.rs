@@ -7,8 +7,8 @@
 use vere_ports::mail_accounts::{Request, UidRange};
 use vere_ports::storage::Storage;
 
-use super::super::accounts::{LOG_MAILBOX, mailbox_name};
 use super::{Asked, Opening, Stage};
+use vere_placement::accounts::{LOG_MAILBOX, mailbox_name};
 
 impl<S: Storage> Opening<S> {
     /// Lists the log once more from the first hole of the first listing. Returns whether the answer is awaited.

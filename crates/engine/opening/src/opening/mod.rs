@@ -9,19 +9,19 @@ use vere_ports::mail_accounts::{
 use vere_ports::storage::Storage;
 use vere_replay::Stranded;
 
-use super::accounts::mailbox_name;
-use super::boot::Create;
-use super::commit_store::{CommitStore, KeptCommit};
-use super::fingerprint::Fingerprint;
-use super::found::Found;
-use super::journal::Journal;
-use super::record::{Part, Won};
-use super::state::Terms;
-use super::state::opening::OpenError;
-use super::step::Notice;
+use crate::error::OpenError;
 use crate::format::commit::Checkpoint;
 use crate::format::{Kind, Locator, MailId, Subject};
+use crate::notice::Notice;
 use crate::pages::PageTree;
+use crate::terms::Create;
+use crate::terms::Terms;
+use vere_keep::commit_store::{CommitStore, KeptCommit};
+use vere_keep::journal::Journal;
+use vere_keep::record::{Part, Won};
+use vere_order::fingerprint::Fingerprint;
+use vere_order::found::Found;
+use vere_placement::accounts::mailbox_name;
 
 mod base;
 mod begin;
@@ -32,11 +32,14 @@ mod late;
 mod local;
 mod log;
 mod needed;
+mod opened;
 mod read;
 mod stand_in;
 
 use self::copy::StandIn;
 pub use self::copy::is_outage;
+pub use self::log::Log;
+pub use self::opened::{Opened, Places};
 
 /// Commits or pages read at once.
 const READS_MAX: usize = 64;

@@ -4,13 +4,13 @@
 use vere_ports::mail_accounts::Listed;
 use vere_ports::storage::Storage;
 
-use super::{Opening, SLACK};
+use super::{Opening, SLACK, Stage};
+use crate::error::OpenError;
 use crate::format::commit::Checkpoint;
 use crate::format::{Kind, Subject};
-use crate::volume::accounts::{LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX, PAGES_MAILBOX};
-use crate::volume::found::Found;
-use crate::volume::record::Won;
-use crate::volume::state::opening::OpenError;
+use vere_keep::record::Won;
+use vere_order::found::Found;
+use vere_placement::accounts::{LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX, PAGES_MAILBOX};
 
 impl<S: Storage> Opening<S> {
     /// The account whose log is read.
@@ -73,7 +73,7 @@ impl<S: Storage> Opening<S> {
         }
     }
 
-    /// The UID of the commit that a checkpoint covers.
+    /// The UID of the commit below a checkpoint.
     pub(super) fn covered_uid(&self, checkpoint: &Checkpoint) -> u32 {
         let Some(of) = &self.stand_in else {
             return checkpoint.covered_uid;
@@ -86,7 +86,7 @@ impl<S: Storage> Opening<S> {
         all.find(has).map_or(0, |(uid, _)| *uid)
     }
 
-    /// Whether a checkpoint covers a commit that was not read yet.
+    /// Whether a checkpoint covers a commit still unread.
     pub(super) fn has_covered_unread(&self, covered_uid: u32) -> bool {
         match self.stand_in {
             // An older checkpoint than the one at which the reading began.
@@ -95,7 +95,7 @@ impl<S: Storage> Opening<S> {
         }
     }
 
-    /// Listed commits that are to be read, at the lead from a UID on, in a copy by their generations.
+    /// Listed commits to be read, at the lead from a UID on, in a copy by generations.
     pub(super) fn needed_commits(&self, first: u32) -> Vec<u32> {
         let Some(of) = &self.stand_in else {
             return self.listed.range(first..).copied().collect();
@@ -111,11 +111,11 @@ impl<S: Storage> Opening<S> {
 
     /// Begins with the listing of the whole copy.
     pub(super) fn begin_at_copy(&mut self) {
-        self.stage = super::Stage::Newest;
+        self.stage = Stage::Newest;
         self.list(1);
     }
 
-    /// A copy that is older than what the machine has seen does not stand in, and neither does one with a gap.
+    /// A copy older than the commits seen by the machine does not stand in, and neither does a copy with a gap.
     pub(super) fn check_copy(
         &self,
         gone: Option<Won>,

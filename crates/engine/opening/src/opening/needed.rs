@@ -1,4 +1,4 @@
-//! The pages that a volume begins with: rows of accounts and writers, and the rows of files that the journal changes. All other
+//! The pages that a volume begins with: rows of accounts and writers, and the rows of files changed by the journal. All further
 //! pages are read when a program needs them.
 
 use std::collections::BTreeSet;
@@ -11,13 +11,13 @@ use super::Opening;
 use crate::format::Locator;
 use crate::pages::Missing;
 use crate::rows::{Key, extents_prefix, inode_key, unnamed_prefix, xattrs_prefix};
-use crate::volume::record::Part;
+use vere_keep::record::Part;
 
 /// The first octet of keys of the volume itself.
 const VOLUME: u8 = 1;
 
 impl<S: Storage> Opening<S> {
-    /// Pages that have to be read before the volume begins, as far as known.
+    /// Pages to be read before the volume begins, as far as known.
     pub(super) fn missing_pages(&self) -> Vec<Locator> {
         let mut missing = Vec::new();
         if self.is_distrusted {
@@ -68,7 +68,7 @@ impl<S: Storage> Opening<S> {
         writers.next().unwrap_or(0)
     }
 
-    /// Files whose contents the journal changes, or which end when the volume begins.
+    /// Files with contents changed by the journal, and files that end when the volume begins.
     fn changed_inodes(&self) -> BTreeSet<Inode> {
         let mut inodes = BTreeSet::new();
         for part in self.records.iter().flat_map(|(_, parts)| parts) {

@@ -8,13 +8,13 @@ use vere_replay::{Stranded, has_waiting, remembered};
 
 use super::copy::StandIn;
 use super::{Asked, Opening, Stage, WINDOW};
-use crate::volume::accounts::mailbox_name;
-use crate::volume::boot::Create;
-use crate::volume::commit_store::CommitStore;
-use crate::volume::journal::Journal;
-use crate::volume::page_store::{is_distrusted, pages_of};
-use crate::volume::record::Won;
-use crate::volume::state::Terms;
+use crate::terms::Create;
+use crate::terms::Terms;
+use vere_keep::commit_store::CommitStore;
+use vere_keep::journal::Journal;
+use vere_keep::page_store::{is_distrusted, pages_of};
+use vere_keep::record::Won;
+use vere_placement::accounts::mailbox_name;
 
 impl<S: Storage> Opening<S> {
     pub(super) fn prepare(

@@ -8,9 +8,9 @@ use vere_units::Timestamp;
 
 use crate::format::MailId;
 use crate::format::commit::{Checkpoint, RecordKind, RowChange};
-use crate::volume::found::Found;
-use crate::volume::record::Won;
 use bytes::Bytes;
+use vere_keep::record::Won;
+use vere_order::found::Found;
 
 /// Octets of earlier values of rows, so that commits of other mounts can be merged that lie on an earlier state.
 const HISTORY_OCTETS_MAX: usize = 16 << 20;
@@ -19,80 +19,93 @@ const HISTORY_MAX: usize = 4_096;
 /// Commits outside the chain in memory.
 const OUTSIDE_MAX: usize = 4_096;
 /// Commits of the chain in memory that wait for pages; the chain goes on when some are applied.
-pub(crate) const COMING_MAX: usize = 64;
+pub const COMING_MAX: usize = 64;
 /// The latest conflicts that a status tells.
 const CONFLICTS_MAX: usize = 16;
 
 /// Knowledge about commits of other mounts.
 #[derive(Debug, Default)]
-pub(crate) struct Follow {
+pub struct Follow {
     /// Authentic commits that are not in the chain, or not yet.
-    pub(crate) outside: HashMap<MailId, Outside>,
+    pub outside: HashMap<MailId, Outside>,
     /// Commits of the chain that the mount has not applied yet, because rows are missing.
-    pub(crate) coming: VecDeque<Coming>,
+    pub coming: VecDeque<Coming>,
     /// Commits that commits of the chain replace.
     merged: HashSet<MailId>,
     /// Lost commits of the mount.
-    pub(crate) own: HashSet<MailId>,
+    pub own: HashSet<MailId>,
     history: VecDeque<Applied>,
     history_octets: usize,
-    pub(crate) refresh_at: Option<Timestamp>,
-    pub(crate) watch_at: Option<Timestamp>,
-    pub(crate) is_watching: bool,
-    /// Conflicts so far, and the latest ones.
-    pub(crate) conflicts: u64,
-    pub(crate) latest: VecDeque<String>,
+    /// When the log is listed next.
+    pub refresh_at: Option<Timestamp>,
+    /// When the log is watched again.
+    pub watch_at: Option<Timestamp>,
+    /// Whether the lead is watched for new mails.
+    pub is_watching: bool,
+    /// Conflicts so far.
+    pub conflicts: u64,
+    /// The latest conflicts.
+    pub latest: VecDeque<String>,
     /// The inode of the newest conflict copy.
-    pub(crate) last_copy: Option<Inode>,
+    pub last_copy: Option<Inode>,
     /// Whether the chain has not confirmed the writer's number yet.
-    pub(crate) is_registering: bool,
+    pub is_registering: bool,
     /// The mark of a registration.
-    pub(crate) registration: [u8; 16],
+    pub registration: [u8; 16],
     /// Whether a commit is on the way that merges commits of other mounts.
-    pub(crate) is_adopting: bool,
+    pub is_adopting: bool,
     /// The newest epoch when another mount changed the key slots: a later one may begin, whose key this mount lacks. Absent
     /// without such a change, and from the first commit of a later epoch on.
-    pub(crate) slots_since: Option<u16>,
+    pub slots_since: Option<u16>,
     /// The highest UID of a mail that claims to be a commit of a key that this mount lacks.
-    pub(crate) unreadable: Option<u32>,
+    pub unreadable: Option<u32>,
     /// The slot that opened the mount, once told.
-    pub(crate) slot: Option<OwnSlot>,
+    pub slot: Option<OwnSlot>,
     /// When open commits are looked at again.
-    pub(crate) adopt_at: Option<Timestamp>,
+    pub adopt_at: Option<Timestamp>,
 }
 
 /// The slot that opened the mount.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OwnSlot {
-    pub(crate) number: u8,
+pub struct OwnSlot {
+    /// The number of the slot.
+    pub number: u8,
     /// The newest mail of the slot.
-    pub(crate) mail: MailId,
+    pub mail: MailId,
     /// Whether another machine has given the slot another secret.
-    pub(crate) is_renewed: bool,
+    pub is_renewed: bool,
 }
 
 /// A commit of the chain, to be applied below the changes of the mount.
 #[derive(Debug)]
-pub(crate) struct Coming {
-    pub(crate) won: Won,
-    pub(crate) rows: Vec<RowChange>,
-    pub(crate) octets: u32,
-    pub(crate) merged: Vec<MailId>,
-    pub(crate) checkpoint: Option<Checkpoint>,
-    pub(crate) writer: u16,
-    pub(crate) epoch: u16,
+pub struct Coming {
+    /// The place in the chain.
+    pub won: Won,
+    /// Changed rows.
+    pub rows: Vec<RowChange>,
+    /// Octets of the mail.
+    pub octets: u32,
+    /// Commits that the commit replaces.
+    pub merged: Vec<MailId>,
+    /// The checkpoint that the commit names.
+    pub checkpoint: Option<Checkpoint>,
+    /// The writer of the commit.
+    pub writer: u16,
+    /// The key epoch of the commit.
+    pub epoch: u16,
     /// Whether the commit is a merge of the mount, which has changes of other mounts only.
-    pub(crate) is_own_merge: bool,
+    pub is_own_merge: bool,
 }
 
 /// An authentic commit outside the chain.
 #[derive(Debug)]
-pub(crate) struct Outside {
-    pub(crate) found: Found,
+pub struct Outside {
+    /// The commit.
+    pub found: Found,
     /// The time of the first sight.
-    pub(crate) since: Timestamp,
+    pub since: Timestamp,
     /// Whether people were told of a failed merge.
-    pub(crate) is_told: bool,
+    pub is_told: bool,
 }
 
 /// A commit of the chain, with what rows were before.
@@ -104,23 +117,24 @@ struct Applied {
 }
 
 /// Values that rows had before a commit.
-pub(crate) type Before = Vec<(Vec<u8>, Option<Bytes>)>;
+pub type Before = Vec<(Vec<u8>, Option<Bytes>)>;
 
 impl Follow {
     /// A commit of the chain replaces others.
-    pub(crate) fn named(&mut self, merged: &[MailId]) {
+    pub fn named(&mut self, merged: &[MailId]) {
         for commit in merged {
             self.merged.insert(*commit);
             self.outside.remove(commit);
         }
     }
 
-    pub(crate) fn is_merged(&self, commit: MailId) -> bool {
+    /// Whether a commit of the chain replaces this one.
+    pub fn is_merged(&self, commit: MailId) -> bool {
         self.merged.contains(&commit)
     }
 
     /// Whether a commit has changes that the chain lacks.
-    pub(crate) fn is_open(&self, id: MailId) -> bool {
+    pub fn is_open(&self, id: MailId) -> bool {
         let outside = self.outside.get(&id);
         // A merge has changes of other commits only, which are open themselves.
         let has_changes = outside.is_some_and(|of| of.found.record.kind != RecordKind::Merge);
@@ -128,7 +142,7 @@ impl Follow {
     }
 
     /// A commit outside the chain.
-    pub(crate) fn put_outside(&mut self, found: Found, since: Timestamp) {
+    pub fn put_outside(&mut self, found: Found, since: Timestamp) {
         if self.outside.len() >= OUTSIDE_MAX {
             // The youngest can be read again at the next start.
             let youngest = self.outside.values().max_by_key(|of| of.found.uid);
@@ -143,7 +157,7 @@ impl Follow {
     }
 
     /// A commit of the chain has changed rows that had these values before.
-    pub(crate) fn remember(&mut self, commit: MailId, before: Before) {
+    pub fn remember(&mut self, commit: MailId, before: Before) {
         let lengths = before.iter().map(|(key, value)| {
             key.len()
                 .saturating_add(value.as_ref().map_or(0, Bytes::len))
@@ -163,13 +177,13 @@ impl Follow {
     }
 
     /// Earlier values of a row are not known: states before this moment are lost to merges.
-    pub(crate) fn forget_history(&mut self) {
+    pub fn forget_history(&mut self) {
         self.history.clear();
         self.history_octets = 0;
     }
 
     /// What rows were in the state of a commit, where the chain has changed them since; none if the commit is too old.
-    pub(crate) fn since(&self, commit: MailId) -> Option<HashMap<&[u8], Option<&[u8]>>> {
+    pub fn since(&self, commit: MailId) -> Option<HashMap<&[u8], Option<&[u8]>>> {
         let place = self.history.iter().position(|of| of.commit == commit)?;
         let mut rows = HashMap::new();
         for applied in self.history.iter().skip(place.saturating_add(1)) {
@@ -181,7 +195,7 @@ impl Follow {
     }
 
     /// A conflict, for people.
-    pub(crate) fn conflict(&mut self, text: String) {
+    pub fn conflict(&mut self, text: String) {
         self.conflicts = self.conflicts.saturating_add(1);
         self.latest.push_back(text);
         if self.latest.len() > CONFLICTS_MAX {
@@ -190,7 +204,7 @@ impl Follow {
     }
 
     /// When something is due.
-    pub(crate) fn due(&self) -> Option<Timestamp> {
+    pub fn due(&self) -> Option<Timestamp> {
         self.refresh_at.into_iter().chain(self.watch_at).min()
     }
 }

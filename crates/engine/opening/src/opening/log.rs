@@ -1,13 +1,16 @@
 //! The log of a volume, as an opening has read it.
 
+use vere_order::found::Found;
+
 use crate::format::MailId;
-use crate::volume::found::Found;
 
 /// The commits of a log.
-pub(super) struct Log {
-    pub(super) chain: Vec<Found>,
+#[derive(Debug)]
+pub struct Log {
+    /// The commits that the state of the volume has.
+    pub chain: Vec<Found>,
     /// Commits outside the chain.
-    pub(super) outside: Vec<Found>,
+    pub outside: Vec<Found>,
     /// Commits that commits before the chain's first one replace.
-    pub(super) merged: Vec<MailId>,
+    pub merged: Vec<MailId>,
 }

@@ -9,16 +9,16 @@ use vere_replay::{Replay, Stranded, bring_in};
 
 use super::Opening;
 use super::log::Log;
+use crate::error::OpenError;
+use crate::follow::Follow;
+use crate::machine::is_machine;
 use crate::merge::{Label, Merged};
+use crate::notice::Moment;
 use crate::rows::{Key, RowValue, WriterRow};
+use crate::terms::Create;
+use crate::terms::Terms;
 use crate::tree::Tree;
-use crate::volume::boot::Create;
-use crate::volume::journal::Journal;
-use crate::volume::register::is_machine;
-use crate::volume::state::Terms;
-use crate::volume::state::follow::Follow;
-use crate::volume::state::opening::OpenError;
-use crate::volume::step::Moment;
+use vere_keep::journal::Journal;
 
 /// A tree with the newest state, and the result of the merge.
 pub(super) struct Brought {

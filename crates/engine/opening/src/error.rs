@@ -3,8 +3,8 @@
 use vere_ports::files::Errno;
 use vere_ports::mail_accounts::Fault;
 
-use crate::volume::fingerprint::Fingerprint;
-use crate::volume::journal::JournalError;
+use vere_keep::journal::JournalError;
+use vere_order::fingerprint::Fingerprint;
 
 /// Why a volume cannot be opened.
 #[derive(Debug, thiserror::Error)]
