@@ -1,4 +1,4 @@
-//! Bases: what the chain has for the rows that the journal changes. A mount whose log has lost the commit below the journal's
+//! Bases: the chain's values of the rows changed by the journal. A mount whose log has lost the commit below the journal's
 //! changes still knows the changes of other mounts.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use crate::tree::{Change, Side, Sides};
 const BASED_MAX: usize = 16_384;
 
 impl<S: Storage> Volume<S> {
-    /// The bases of rows that change for the first time since the last commit was built.
+    /// The bases of rows with their first change since the last commit was built.
     pub(super) fn bases_of(&mut self, changes: &[Change]) -> Vec<Part> {
         let mut bases = Vec::new();
         for Change { key, .. } in changes {
@@ -37,7 +37,7 @@ impl<S: Storage> Volume<S> {
                 Some(row) => row.value.clone(),
                 None => match self.files.tree().in_chain(key) {
                     Ok(value) => value.map(Vec::from),
-                    // A page that is not in memory leaves the base unknown.
+                    // A page outside memory leaves the base unknown.
                     Err(_) => continue,
                 },
             };
@@ -51,7 +51,7 @@ impl<S: Storage> Volume<S> {
         bases
     }
 
-    /// The bases of rows that change again behind a commit with these rows, because of content that was not stored.
+    /// The bases of rows with another change behind a commit with the rows, because of unstored content.
     pub(super) fn bases_of_exceptions(&self, rows: &[RowChange]) -> Vec<Part> {
         let excepted = rows.iter().filter(|row| {
             matches!(Key::decode(&row.key), Ok(Key::Inode(inode)) if self.commits.changed.contains_key(&inode))
@@ -63,7 +63,7 @@ impl<S: Storage> Volume<S> {
         excepted.map(|row| Part::Base(of(row))).collect()
     }
 
-    /// The bases of rows that wait for a commit, where a commit of another mount has changed them.
+    /// The bases of waiting rows, where a commit of another mount has changed the rows.
     pub(super) fn bases_of_rebased(&self, theirs: &Sides, local: &BTreeSet<Vec<u8>>) -> Vec<Part> {
         let waiting = theirs.iter();
         let waiting = waiting.filter(|(key, _)| has_base(key) && local.contains(*key));

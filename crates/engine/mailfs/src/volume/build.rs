@@ -92,11 +92,12 @@ impl<S: Storage> Volume<S> {
             adopts: false,
         };
         if let Err(error) = begun {
-            // The commit is never sent. Its content can be read until the next mount, which has the content from the journal.
+            // The commit is never sent. The content can be read until the next mount, and that mount has the content from the
+            // journal.
             self.commits.strays.push(flight);
             return Err(error.into());
         }
-        // Nobody is told that content is on servers which is not; the next flush has another try.
+        // Nobody is told of content on servers before the content is there; the next flush has another try.
         let is_missing = |inode: &Inode| self.files.unsent_octets_of(*inode) > 0;
         flight.waiters = if inline.iter().any(is_missing) {
             for (call, _) in waiters {
@@ -219,7 +220,7 @@ impl<S: Storage> Volume<S> {
         Ok((index, pinned, names))
     }
 
-    /// Notes in the journal what a commit has of it.
+    /// Notes in the journal the commit's share of the journal.
     fn note_begun(&mut self, commit: MailId, parent: MailId, rows: &[RowChange]) -> io::Result<()> {
         let exceptions = self.commits.changed.iter();
         let begun = Begun {
@@ -264,7 +265,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Octets that a file shares with another one, by a copy, are placed with the other one's.
+    /// Octets shared by two files, after a copy, are placed with the source's octets.
     pub(super) fn adopt_placed(&mut self, inode: Inode) {
         let mut placed = Vec::new();
         for run in self.files.unsent_of(inode) {
@@ -309,7 +310,7 @@ impl<S: Storage> Volume<S> {
         Some(out)
     }
 
-    /// The rows of the commit: every changed row as it is now, and inodes with the size that the servers know.
+    /// The rows of the commit: every changed row of the present, and inodes with the size known to the servers.
     fn take_rows(&mut self) -> Vec<RowChange> {
         let pending = std::mem::take(&mut self.commits.pending);
         self.commits.based.clear();

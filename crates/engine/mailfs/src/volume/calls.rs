@@ -32,7 +32,7 @@ impl<S: Storage> Volume<S> {
         if changes(&call) && (!self.blocked.is_empty() || self.is_full()) {
             self.blocked.push_back((id, caller, call));
             if self.commits.wants.is_empty() {
-                // A commit makes room, and without this one no commit may be due.
+                // A commit makes room, and without a wish for a commit none may be due.
                 self.want_all(Vec::new());
             }
             return;
@@ -127,7 +127,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// A file that takes the name of another one has its content sent before the rename.
+    /// The content of a file with a new name in place of another file is sent before the rename.
     fn note_barrier(&mut self, call: &Call) {
         if let Call::Rename {
             parent,
@@ -144,7 +144,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Writes what the last call has changed into the journal. Returns whether the journal has it.
+    /// Writes the changes of the last call into the journal. Returns whether the journal has the changes.
     pub(super) fn keep(&mut self) -> bool {
         let rows = self.files.tree_mut().take_changes();
         let contents = self.files.take_content_changes();
@@ -197,7 +197,7 @@ impl<S: Storage> Volume<S> {
         if self.is_unconfirmed() {
             return;
         }
-        // Octets that are too few for a certain cut are not searched again with each write.
+        // Too few octets for a certain cut are not searched again with each write.
         if self.uncut(inode) < UPLOAD_MIN {
             return;
         }
@@ -213,7 +213,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Rows that the engine itself has changed, without a call.
+    /// Rows changed by the engine itself, without a call.
     pub(super) fn collect_rows(&mut self) {
         let changes = self.files.tree_mut().take_changes();
         self.note_touched(&changes);
@@ -277,7 +277,7 @@ impl<S: Storage> Volume<S> {
     pub(super) fn reserve(&mut self) {
         self.files.numbers().extend(self.block_end);
         if self.is_registering() {
-            // Another machine may take the number first; the journal gets it with the registration.
+            // Another machine may take the number first; the journal gets the number with the registration.
             return;
         }
         let part = Part::Reserved {
@@ -285,7 +285,7 @@ impl<S: Storage> Volume<S> {
             sequence: self.sequence.1,
             block: self.block_end,
         };
-        // A number that a power cut takes back would be given twice.
+        // A number taken back by a power cut would be given twice.
         let kept = self
             .journal
             .append(&[part])

@@ -8,7 +8,7 @@ use crate::format::commit::Checkpoint;
 use crate::rows::{Key, RowValue, StateRow};
 
 impl<S: Storage> Volume<S> {
-    /// A commit of the chain is applied that is not the next one of the mount: the mount goes on with a newer checkpoint.
+    /// A commit of the chain is applied that is not the next commit of the mount: the mount goes on with a newer checkpoint.
     pub(super) fn follow_checkpoint(&mut self, coming: &Coming) {
         if let Some(named) = coming.checkpoint {
             self.checkpoints.see(named.root, coming.won.generation);
@@ -19,7 +19,7 @@ impl<S: Storage> Volume<S> {
         let Some(newest) = self.checkpoints.newest else {
             return;
         };
-        // Pages that no row of a checkpoint names are garbage some days later.
+        // Pages without a row of a checkpoint are garbage some days later.
         let key = Key::State(newest.covers.get()).encode();
         let rows = coming.rows.iter().filter(|row| row.key == key);
         let mut rows = rows.filter_map(|row| StateRow::decode(row.value.as_deref()?).ok());

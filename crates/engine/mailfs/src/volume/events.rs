@@ -15,7 +15,7 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Ur
 use vere_ports::storage::Storage;
 use vere_units::Timestamp;
 
-/// Pause before the log is listed again for a commit that it does not show.
+/// Pause before the log is listed again for a commit absent from the listing.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 impl<S: Storage> Volume<S> {
@@ -258,7 +258,7 @@ impl<S: Storage> Volume<S> {
             return;
         }
         let log = mailbox_name(LOG_MAILBOX);
-        // Behind a commit that cannot be read no commit of the mount is in the chain, wherever the log has it.
+        // Behind an unreadable commit no commit of the mount is in the chain, whatever the place in the log.
         while !self.is_far_behind()
             && !matches!(self.read_only, Some(Notice::NewKeys))
             && let Some(next) = self.chain.poll()

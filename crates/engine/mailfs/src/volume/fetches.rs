@@ -13,7 +13,7 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request};
 use vere_ports::storage::Storage;
 
 impl<S: Storage> Volume<S> {
-    /// Asks for chunks that nobody has asked for: those of a pack by one request, where they are a good part of the pack.
+    /// Asks for chunks that nobody has asked for: many chunks of a pack by a single request.
     pub(super) fn fetch_together(&mut self, chunks: Vec<Extent>) {
         let mut packs: Vec<Vec<Extent>> = Vec::new();
         for chunk in chunks {
@@ -105,7 +105,7 @@ fn is_of(pack: &[Extent], chunk: Extent) -> bool {
     pack.first().is_some_and(|first| first.pack == chunk.pack)
 }
 
-/// What an account would have answered for the parts of a chunk alone; nothing beyond the end of the text.
+/// The answer of an account to a question for the parts of a chunk alone; no octets beyond the end of the text.
 fn parts_of(text: &Bytes, encoding: Encoding, chunk: Extent) -> Vec<Bytes> {
     let parts = OpenJob::parts_of(encoding, place_of(chunk)).unwrap_or_default();
     let cut = |at: u32| usize::try_from(at).unwrap_or(usize::MAX).min(text.len());

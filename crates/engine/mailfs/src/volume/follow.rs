@@ -1,4 +1,4 @@
-//! Commits of other mounts: noticed, read, and applied below what the mount has changed.
+//! Commits of other mounts: noticed, read, and applied below the changes of the mount.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::tree::Change;
 const WATCH_AGAIN: Duration = Duration::from_secs(1);
 
 impl<S: Storage> Volume<S> {
-    /// A mail of the log that claims to be a commit is read, or not.
+    /// A mail of the log with the subject of a commit is read, or left alone.
     pub(super) fn judge_answered(&mut self, uid: u32, answer: Result<Answer, Fault>) {
         let child = match answer {
             Ok(Answer::Read(parts)) => {
@@ -80,14 +80,14 @@ impl<S: Storage> Volume<S> {
     }
 
     /// The mount stops where key slots were changed, and a commit behind, above this UID, is one of a key that the mount lacks:
-    /// what the mount would send could be no child of a commit that it cannot read.
+    /// a commit of the mount could be no child of an unreadable commit.
     fn stop_for_new_keys(&mut self, above: u32) {
         if self.follow.slots_since.is_some() && self.follow.unreadable > Some(above) {
             self.fail(Notice::NewKeys);
         }
     }
 
-    /// Whether a mail that cannot be read is a commit of a key that the mount lacks. The head is not sealed, so a stranger's mail
+    /// Whether an unreadable mail is a commit of a key unknown to the mount. The head is not sealed, so a stranger's mail
     /// or a damaged one is no reason to stop.
     fn needs_new_key(&self, body: &[u8]) -> bool {
         let body = mail::unwrap(body, self.lead_encoding());
@@ -139,17 +139,17 @@ impl<S: Storage> Volume<S> {
         self.follow.coming.push_back(coming);
     }
 
-    /// Whether so many commits of the chain wait that further ones stay in the log.
+    /// Whether too many commits of the chain wait, so further commits stay in the log.
     pub(super) fn is_far_behind(&self) -> bool {
         self.follow.coming.len() >= COMING_MAX
     }
 
-    /// Whether the chain has commits that the mount has not applied yet.
+    /// Whether the chain has commits not yet applied by the mount.
     pub(super) fn is_behind(&self) -> bool {
         !self.follow.coming.is_empty()
     }
 
-    /// Commits of the chain behind the one on which the changes of the journal lie.
+    /// Commits of the chain above the base of the changes of the journal.
     pub(super) fn catch_up(&mut self, later: Vec<Found>, uid_validity: u32) {
         for found in later {
             let won = found.won(uid_validity);
@@ -166,7 +166,7 @@ impl<S: Storage> Volume<S> {
                 Ok(()) => self.has_followed(&coming),
                 Err(Errno::Again) => {
                     self.follow.coming.push_front(coming);
-                    // A page of an account that fails now is asked for again by the next refresh.
+                    // The next refresh asks again for a page of a failing account.
                     if self.fetch_missing(Urgency::Waited) == Rows::Lost {
                         self.fail(Notice::Behind);
                     }
@@ -208,7 +208,7 @@ impl<S: Storage> Volume<S> {
         self.chain.lose(|id| commits.is_stray(id));
     }
 
-    /// Applies a commit of the chain that is not the next one of the mount.
+    /// Applies a commit of the chain that is not the next commit of the mount.
     fn follow_commit(&mut self, coming: &Coming) -> Result<(), Errno> {
         let won = coming.won;
         if self.follow.own.contains(&won.commit) {
@@ -258,7 +258,7 @@ impl<S: Storage> Volume<S> {
         let slots = slots_prefix();
         if coming.rows.iter().any(|row| row.key.starts_with(&slots)) {
             self.follow.slots_since = Some(self.newest_epoch());
-            // Such a commit may have been read before this one was applied.
+            // The mount may have read the commit earlier than the present commit was applied.
             self.stop_for_new_keys(coming.won.uid);
         }
         self.checkpoints.named = coming.checkpoint.map(|named| named.covers);

@@ -113,7 +113,7 @@ impl<S: Storage> Volume<S> {
                 }
                 Rows::Awaited(pages) => {
                     parked.pages = pages;
-                    // A lost page may have ended calls before this one.
+                    // A lost page may have ended calls in front of the present call.
                     let place = place.min(self.pages.parked.len());
                     self.pages.parked.insert(place, parked);
                     from = place.saturating_add(1);
@@ -155,7 +155,7 @@ impl<S: Storage> Volume<S> {
         self.reply(id, Err(Errno::Io));
     }
 
-    /// Whether rows that an answer leads to are there; else the answer waits.
+    /// Whether the rows for an answer are there; else the answer waits.
     pub(super) fn is_late(
         &mut self,
         account: u16,
@@ -203,7 +203,7 @@ impl<S: Storage> Volume<S> {
         self.is_settled(Urgency::Waited)
     }
 
-    /// Whether the rows of the packs that have a range of a file are there, or never will be.
+    /// Whether the rows of the packs with a range of a file are there, or never will be.
     pub(super) fn has_packs(&mut self, inode: Inode, offset: u64, length: u64) -> bool {
         self.files.tree().take_missing();
         self.files.touch_packs(inode, offset, length);
@@ -259,7 +259,7 @@ impl<S: Storage> Volume<S> {
         }
         for key in &self.commits.pending {
             let _ = self.files.tree().get(key);
-            // Merges of later commits want what the chain had before.
+            // Merges of later commits want the earlier values of the chain.
             let _ = self.files.tree().in_chain(key);
         }
         self.is_settled(Urgency::Synced)

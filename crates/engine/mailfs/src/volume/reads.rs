@@ -1,4 +1,4 @@
-//! Reads: pieces of a file come from memory, or from chunks that are fetched from accounts and opened.
+//! Reads: pieces of a file come from memory, or from chunks fetched from accounts and opened.
 
 use super::cached::place_of;
 use super::job::{Job, OpenJob, Task};
@@ -76,7 +76,7 @@ impl<S: Storage> Volume<S> {
         self.reply(call, reply);
     }
 
-    /// Notes who waits for a chunk; returns the chunk if nobody has asked for it yet.
+    /// Notes a reader of a chunk; returns the chunk if nobody has asked for the chunk yet.
     pub(super) fn wait_for(
         &mut self,
         chunk: Extent,
@@ -107,7 +107,7 @@ impl<S: Storage> Volume<S> {
         (!self.read_cached(chunk)).then_some(chunk)
     }
 
-    /// Asks the best of the copies that are left; without one the read fails.
+    /// Asks the best of the remaining copies; without a copy the read fails.
     pub(super) fn fetch_next(&mut self, chunk: Extent) {
         let Some(fetch) = self.reads.fetches.get_mut(&chunk) else {
             return;

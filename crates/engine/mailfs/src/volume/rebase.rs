@@ -1,4 +1,4 @@
-//! Rebase: a commit of another mount comes below what the mount has changed, and conflicts are settled.
+//! Rebase: a commit of another mount comes below the changes of the mount, and conflicts are settled.
 
 use std::collections::BTreeSet;
 
@@ -22,25 +22,25 @@ struct Rebased {
     ours: Sides,
     theirs: Sides,
     merged: Merged,
-    /// Files that stay for programs although their rows are gone.
+    /// Files kept for programs although the rows are gone.
     kept: Vec<(Inode, InodeRow)>,
     /// Rows with a new value.
     changed: Vec<Vec<u8>>,
     parts: Vec<Part>,
     /// Rows that wait for a commit.
     local: BTreeSet<Vec<u8>>,
-    /// Packs of content that no commit has, which are gone.
+    /// Lost packs with content absent from every commit.
     buried: BTreeSet<u64>,
 }
 
 impl<S: Storage> Volume<S> {
-    /// Applies rows of other mounts below the changes of this one.
+    /// Applies rows of other mounts below the changes of the mount.
     ///
     /// # Errors
     ///
-    /// [`Errno::Again`] for a page that is not in memory; nothing has changed then.
+    /// [`Errno::Again`] for a page outside memory; all rows are as before then.
     pub(super) fn follow_rows(&mut self, won: Won, rows: &[RowChange]) -> Result<(), Errno> {
-        // What calls and uploads have changed is told before.
+        // The changes of calls and uploads are told before.
         self.collect_rows();
         self.reserve_homes();
         let keys = rows.iter().map(|row| row.key.as_slice());
@@ -73,7 +73,7 @@ impl<S: Storage> Volume<S> {
         let merged = broken(merged);
         let (parts, local) = self.parts_of(won, (&ours, &theirs), &merged)?;
         let mut changed = Vec::new();
-        // Rows that the merge has made, those of conflict copies, are on neither side.
+        // Rows made by the merge, the rows of conflict copies, are on neither side.
         let sides = theirs.keys().chain(ours.keys());
         let touched: BTreeSet<&Vec<u8>> = sides.chain(&local).collect();
         for key in touched {
@@ -113,7 +113,7 @@ impl<S: Storage> Volume<S> {
         rebased.parts.extend(self.relocate(&rebased.merged.places));
         self.number_theirs(&rebased.theirs);
         self.invalidate(rebased.changed.into_iter());
-        // One record: a kill before has the merge done once more, a kill behind finds it done.
+        // One record: a kill before has the merge done once more, a kill behind finds the merge done.
         let position = self.journal.append(&rebased.parts).map_err(|_| Errno::Io)?;
         self.commits.based.clear();
         self.commits
@@ -127,7 +127,7 @@ impl<S: Storage> Volume<S> {
         Ok(())
     }
 
-    /// Contents in memory, and contents on the way, follow chunks that the winner has moved. The journal knows the places of
+    /// Contents in memory, and contents on the way, follow chunks moved by the winner. The journal knows the places of
     /// copied ranges.
     fn relocate(&mut self, places: &Places) -> Vec<Part> {
         if places.is_empty() {
@@ -149,7 +149,7 @@ impl<S: Storage> Volume<S> {
         told.collect()
     }
 
-    /// Files that programs have open and that the winner has removed.
+    /// Files open in programs and removed by the winner.
     fn removed_and_open(&mut self, rows: &[RowChange]) -> Result<Vec<(Inode, InodeRow)>, Errno> {
         let mut kept = Vec::new();
         for row in rows.iter().filter(|row| row.value.is_none()) {
@@ -253,7 +253,7 @@ impl<S: Storage> Volume<S> {
         Ok(())
     }
 
-    /// What the journal has to know about a merge, and the rows that wait for a commit.
+    /// The outcome of a merge for the journal, and the rows in want of a commit.
     fn parts_of(
         &self,
         won: Won,
@@ -294,7 +294,7 @@ impl<S: Storage> Volume<S> {
         Ok((parts, local))
     }
 
-    /// Tells people that the journal's changes lie on the newest state now.
+    /// Tells people of the journal's changes on the newest state.
     pub(super) fn tell_brought(&mut self, merged: Merged) {
         let notice = Notice::Brought(merged.conflicts.len());
         self.follow.conflict(notice.to_string());

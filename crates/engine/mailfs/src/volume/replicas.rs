@@ -14,7 +14,7 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
 impl<S: Storage> Volume<S> {
-    /// Begins to look for missing copies of the packs that earlier mounts have sent. Copies of this mount's packs are on the way.
+    /// Begins to look for missing copies of the packs sent by earlier mounts. Copies of this mount's packs are on the way.
     pub(super) fn begin_scan(&mut self) {
         if self.stand_in.is_some() {
             return;
@@ -95,7 +95,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Reads a pack from the best account that has it. Returns whether one is asked.
+    /// Reads a pack from the best account with a copy. Returns whether an account is asked.
     fn read_whole(&mut self, account: u16, pack: u64) -> bool {
         let Some(located) = self.located(pack) else {
             return false;
@@ -208,7 +208,7 @@ impl<S: Storage> Volume<S> {
                 self.add_copy(pack, account, uid_validity, uid);
                 self.copy_ends(pack, account, true);
             }
-            // An account that does not tell the UID has the copy for nothing: the next `check` finds it by its subject.
+            // A copy of unknown UID is of no use yet: the next `check` finds the copy by the subject.
             Ok(_) => self.copy_ends(pack, account, true),
             Err(fault) => {
                 self.account_failed(account, &fault);

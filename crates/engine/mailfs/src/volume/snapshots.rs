@@ -1,4 +1,4 @@
-//! Snapshots: a row keeps the root page of a checkpoint, and with it every page and every pack that the state needs.
+//! Snapshots: a row keeps the root page of a checkpoint, and with the page every page and every pack of the state.
 
 use std::mem;
 
@@ -10,8 +10,8 @@ use super::step::Moment;
 use crate::rows::{Key, NAME_OCTETS_MAX, RowValue, SnapshotRow};
 
 impl<S: Storage> Volume<S> {
-    /// Keeps the state that the chain has now under a name, until [`Self::end_kept_state`]. The reply is [`Reply::Done`], when the
-    /// servers have the snapshot. What waits for a commit is not in the state: [`Self::sync`] comes first where it shall be.
+    /// Keeps the present state of the chain under a name, until [`Self::end_kept_state`]. The reply is [`Reply::Done`], when the
+    /// servers have the snapshot. Changes without a commit are outside the state: [`Self::sync`] brings the changes in before.
     pub fn keep_state(&mut self, now: Moment, name: &[u8], id: CallId) {
         self.at(now);
         self.begin_waiting(id);

@@ -83,7 +83,8 @@ impl<S: Storage> Volume<S> {
         number
     }
 
-    /// A pack whose group rests goes to another group under another number. The first group may have it all the same: an orphan.
+    /// The pack of a resting group goes to another group under another number. The first group may have the pack all the same:
+    /// an orphan.
     fn reroute(&mut self, number: PackNumber) {
         let Some(upload) = self.uploads.packs.remove(&number.0) else {
             return;
@@ -185,7 +186,7 @@ impl<S: Storage> Volume<S> {
         self.send_pack(number);
     }
 
-    /// Copies that a pack waits for before its content counts as stored.
+    /// Copies needed by a pack before the pack's content counts as stored.
     fn copies_wanted(&self, upload: &Upload) -> usize {
         let sync_copies = self.terms.sync_copies;
         self.accounts

@@ -1,4 +1,4 @@
-//! What a run counts on: the rows that it was made for, and its own rows once the chain has decided.
+//! The basis of a run: the rows before the change, and the run's own rows once the chain has decided.
 //!
 //! Two machines may change keys at once. A rebase keeps the rows of the winner, so a run has won only if the chain lists what
 //! the run wrote.
@@ -19,12 +19,12 @@ use crate::rows::{Key, RowValue, SlotRow};
 const OVERTAKEN: &str = "another machine changed the keys; run again";
 
 impl<S: Storage> Volume<S> {
-    /// The newest epoch that the mount knows of, begun or awaited.
+    /// The newest epoch known to the mount, begun or awaited.
     pub(crate) fn newest_epoch(&self) -> u16 {
         self.seals.epoch.max(self.epochs.next.unwrap_or(0))
     }
 
-    /// Refuses a change that was made from earlier slots or earlier keys.
+    /// Refuses a change made from earlier slots or earlier keys.
     pub(super) fn check_claims(&self, change: &FactsChange) -> Result<(), String> {
         let newest = self.newest_epoch();
         let wanted = match &change.keys {
@@ -58,7 +58,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Slots that the rows of a change replace, and slots of the facts before that nobody lists any more.
+    /// Slots replaced by the rows of a change, and slots of the earlier facts, listed nowhere any more.
     pub(super) fn replaced_slots(
         &self,
         rows: &[RowChange],
@@ -90,7 +90,7 @@ impl<S: Storage> Volume<S> {
         Ok(true)
     }
 
-    /// The slots of a run that has lost: no row lists these, and no row will.
+    /// The slots of a lost run: no row lists the slots, and no row will.
     pub(super) fn lost_slots(&self, run: &FactsRun) -> Result<BTreeSet<MailId>, Errno> {
         let listed = self.listed_slots()?;
         let own = run.change.slots.iter().map(|slot| slot.head.mail);

@@ -1,4 +1,4 @@
-//! An account leaves a volume: every pack that the account has must be elsewhere too.
+//! An account leaves a volume: every pack of the account must be elsewhere too.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -15,7 +15,7 @@ use crate::rows::{PackRow, RowValue, packs_prefix};
 pub struct Leaving {
     /// Packs of the account alone.
     pub only: usize,
-    /// The rows of all packs that other accounts have too, without the account's copies.
+    /// The rows of all packs with copies on further accounts too, without the account's copies.
     pub rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// The rows as read.
     pub expected: BTreeMap<Vec<u8>, Vec<u8>>,

@@ -39,7 +39,7 @@ pub struct FactsChange {
     pub slots: Vec<Slot>,
     /// Rows that change: keys, and values where a row stays.
     pub rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    /// Values that rows must have when they change: a row that has changed meanwhile stays.
+    /// Values of the rows before the change: a row with a new value meanwhile stays.
     pub expected: BTreeMap<Vec<u8>, Vec<u8>>,
     /// All slots of the list from which the change was made; the change counts for no other list. Absent where slots stay.
     pub listed: Option<BTreeMap<u8, MailId>>,

@@ -150,7 +150,7 @@ impl<S: Storage> Volume<S> {
             self.accounts.add(terms);
         }
         self.accounts.regroup(&groups);
-        // An account that has left gets nothing any more.
+        // An account gets no facts after the account's leaving.
         let numbers: BTreeSet<u16> = accounts.iter().map(|terms| terms.account).collect();
         let missing = &mut self.replicas.missing;
         missing.retain(|(account, _)| numbers.contains(account));
@@ -393,7 +393,8 @@ impl<S: Storage> Volume<S> {
         run.stage = Stage::Tidy(Tidying::new(accounts, tag, slots, facts));
     }
 
-    /// The chain has decided about the rows: new keys count if it lists their slots. A new epoch begins with a further commit, and a repeated row makes the commit.
+    /// The chain has decided about the rows: new keys count if the chain lists the slots. A new epoch begins with a further commit,
+    /// and a repeated row makes the commit.
     fn end_rows(&mut self, run: &mut FactsRun) -> Result<(), String> {
         let Stage::Rows(_, looking) = mem::replace(&mut run.stage, Stage::Over) else {
             return Ok(());
@@ -416,7 +417,7 @@ impl<S: Storage> Volume<S> {
         Ok(())
     }
 
-    /// Every account gets the facts as they are now.
+    /// Every account gets the present facts of the volume.
     fn begin_facts(&mut self, run: &mut FactsRun) -> Result<(), String> {
         let Stage::Epoch(_, looking) = mem::replace(&mut run.stage, Stage::Over) else {
             return Ok(());

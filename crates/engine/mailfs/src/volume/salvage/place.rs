@@ -46,7 +46,7 @@ struct Lost {
 type Rows = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 impl<S: Storage> Volume<S> {
-    /// Puts content that no file of the tree has into a folder `lost+found`. The rows go into commits; [`Self::take_upkept`] tells
+    /// Puts content without a file in the tree into a folder `lost+found`. The rows go into commits; [`Self::take_upkept`] tells
     /// when all are there.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl<S: Storage> Volume<S> {
         self.files.numbers().take().ok_or(Errno::NoSpc)
     }
 
-    /// The contents of inodes that no file of the tree has, the newest chunk on top.
+    /// The contents of inodes absent in the tree, the newest chunk on top.
     fn contents(&self, found: &Salvaged) -> Result<BTreeMap<u64, Lost>, Errno> {
         let mut known: HashSet<(u64, u32)> = HashSet::new();
         visit_extents(self.files.tree(), |_, _, _, extent| {
@@ -119,7 +119,7 @@ impl<S: Storage> Volume<S> {
             .iter()
             .filter(|chunk| !known.contains(&place(chunk)))
             .collect();
-        // Sequences of a writer rise; those of two writers have no order but this one.
+        // Sequences of a writer rise; the order of two writers with the same sequence is arbitrary.
         chunks.sort_by_key(|chunk| {
             let place = chunk.frame.entry.place.at;
             (chunk.pack.sequence(), chunk.pack.writer(), place)
@@ -265,7 +265,7 @@ fn rows_of(
     let known = hint.and_then(|hint| hint.row.as_ref());
     let known = known.and_then(|known| Some((known.sequence, known.row.clone()?)));
     let row = match known.filter(|(_, row)| row.kind == FileKind::File) {
-        // Content goes before the row that counts it: what lies behind the size was cut away.
+        // Content goes before the row with the size: octets behind the size were cut away.
         Some((sequence, known)) if sequence >= lost.sequence => {
             let mut none = Unsent::default();
             lost.content.cut(known.size, u64::MAX, &mut none);
@@ -290,7 +290,7 @@ fn rows_of(
     })
 }
 
-/// The number of the lost inode, with the last name that a commit gave.
+/// The number of the lost inode, with the last name given by a commit.
 fn name_of(inode: u64, hint: Option<&Hint>) -> Vec<u8> {
     let mut name = format!("inode-{inode:x}").into_bytes();
     if let Some((_, known)) = hint.and_then(|hint| hint.name.as_ref()) {
