@@ -65,7 +65,7 @@ fn the_front_has_the_sockets_of_its_own_metrics() {
 
 #[test]
 fn the_reference_of_the_settings_has_the_section_of_each_role() {
-    let reference = vere_settings::reference();
+    let reference = vere_settings::reference(vere_settings::File::System);
     for section in ROLES.iter().filter_map(|spec| spec.section) {
         assert!(reference.contains(&format!("[{section}]")), "[{section}]");
     }
