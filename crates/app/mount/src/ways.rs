@@ -24,8 +24,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 const FIRST_OF_COPY: u64 = 1 << 32;
 /// Requests of a volume that is opened by the local disk behind the accounts have numbers from this one on.
 const FIRST_OF_DISK: u64 = 1 << 56;
-/// As [`FIRST_OF_DISK`], where the log was not seen for long.
-const FIRST_OF_OLD_DISK: u64 = 1 << 57;
 
 /// An account with a copy, why the lead is not asked, and the first number of requests.
 type Copy = (u16, String, u64);
@@ -128,20 +126,14 @@ impl Ways<'_> {
         Ok(self.begin(Way::Log, news)?.0)
     }
 
-    /// Opens from a local disk with changes that wait, from the first copy that serves, or from a local disk that has not seen the
-    /// log for long. The error of the lead counts where none does, or that of a copy that is too old.
+    /// Opens from the first copy that serves, or from a local disk that has not seen the log for long. The error of the lead
+    /// counts where none does, or that of a copy that is too old.
     fn without_lead(
         &self,
         mut opened: Tried,
         reason: &str,
         news: &mut dyn FnMut(News),
     ) -> Result<Tried, Failure> {
-        if self.how.local {
-            let way = Way::Disk(Local::Waiting, FIRST_OF_DISK);
-            if let (Ok(volume), _) = self.begin(way, news)? {
-                return Ok(Ok(volume));
-            }
-        }
         for (place, account) in (1..).zip(self.terms.further_accounts()) {
             let copy = (account, reason.to_owned(), FIRST_OF_COPY * place);
             match self.begin(Way::Copy(copy), news)?.0 {
@@ -159,7 +151,7 @@ impl Ways<'_> {
             return Ok(opened);
         }
         // The log may have gone on too far: the comparison tells, as soon as the lead can be reached.
-        let (old, _) = self.begin(Way::Disk(Local::Old, FIRST_OF_OLD_DISK), news)?;
+        let (old, _) = self.begin(Way::Disk(Local::Old, FIRST_OF_DISK), news)?;
         Ok(old.or(opened))
     }
 
@@ -173,7 +165,7 @@ impl Ways<'_> {
             Way::Stranded(stranded) => Opening::bring_in(terms, of, storage.0, storage.1, stranded),
             Way::Disk(how, first) => {
                 let opening = Opening::local(terms, of, storage, (how, first));
-                if how != Local::Fresh && !opening.is_local() {
+                if how == Local::Old && !opening.is_local() {
                     // The accounts were asked before.
                     return Ok((Err(OpenError::Unsure), false));
                 }

@@ -50,8 +50,7 @@ impl<S: Storage> Opening<S> {
         let Some(won) = self.remembered.filter(|_| self.error.is_none()) else {
             return false;
         };
-        let waits = how == Local::Fresh && self.limit.is_some();
-        if self.is_distrusted || self.last_writer() == 0 || waits {
+        if self.is_distrusted || self.last_writer() == 0 {
             return false;
         }
         self.local = Some(how);
@@ -133,7 +132,7 @@ impl<S: Storage> Opening<S> {
         newest_ms: i64,
         now: Moment,
     ) -> Result<(), OpenError> {
-        if matches!(self.local, None | Some(Local::Old)) {
+        if self.local != Some(Local::Fresh) {
             return Ok(());
         }
         let row = tree.get(&Key::Settings.encode())?;

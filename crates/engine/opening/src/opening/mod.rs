@@ -118,11 +118,8 @@ pub struct Opening<S: Storage> {
 /// An opening without accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Local {
-    /// If the log was seen lately: what the local disk knows may have left the log since. And if no changes wait in the journal:
-    /// where the log has lost their base, an opening by the log brings them in at once.
+    /// If the log was seen lately: what the local disk knows may have left the log since.
     Fresh,
-    /// If the log was seen lately, changes in the journal or not.
-    Waiting,
     /// However long ago the log was seen.
     Old,
 }

@@ -67,9 +67,7 @@ fn a_mount_works_without_any_account() {
     assert_eq!(world.get(ROOT, "c").unwrap(), b"three");
     // Once more, with changes that nobody has seen.
     world.kill();
-    let fresh = world.start_locally(Local::Fresh);
-    assert!(matches!(fresh, Err(OpenError::Unsure)), "{fresh:?}");
-    world.start_locally(Local::Waiting).unwrap();
+    world.start_locally(Local::Fresh).unwrap();
     assert_eq!(world.get(ROOT, "c").unwrap(), b"three");
     assert_eq!(world.appended, before);
     world.come_back();
@@ -211,7 +209,7 @@ fn a_local_disk_that_does_not_suffice_leads_to_the_log() {
                 vere_ports::storage::Storage::remove(&world.disk, &name).unwrap();
             }
         }
-        let local = world.start_locally(Local::Waiting);
+        let local = world.start_locally(Local::Fresh);
         assert!(matches!(local, Err(OpenError::Unsure)), "{lost}: {local:?}");
         world.mount().unwrap();
         assert_eq!(world.get(ROOT, "b").unwrap(), b"two");

@@ -177,7 +177,7 @@ impl Several {
         let mount = &self.mounts[number];
         let of = create(&mount.machine);
         let (terms, disk) = (self.terms.clone(), mount.disk.clone());
-        let opening = Opening::local(terms, of, (disk, random), (Local::Waiting, 0));
+        let opening = Opening::local(terms, of, (disk, random), (Local::Fresh, 0));
         if !opening.is_local() {
             return Err(OpenError::Unsure);
         }
