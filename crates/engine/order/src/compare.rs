@@ -15,7 +15,7 @@ pub(crate) struct Missing {
     pub(crate) uid: u32,
     /// The parent of a commit that is known by its subject alone.
     pub(crate) parent: Option<MailId>,
-    generation: u64,
+    pub(crate) generation: u64,
 }
 
 impl Missing {
@@ -36,15 +36,18 @@ impl Missing {
     }
 }
 
+/// What [`missing_commits`] finds.
+pub(crate) type Found = Option<(Vec<Missing>, u64)>;
+
 /// The commits of the chain that a copy lacks, oldest first, and the generation behind the newest one that the lead's listing
-/// has. The chain goes back by parents from a commit that is known; commits without a child there are in the chain if a row
-/// names them, since `gc` keeps those with content.
+/// has; absent where the listing has none of the commits in memory. The chain goes back by parents from a commit that is known;
+/// commits without a child there are in the chain if a row names them, since `gc` keeps those with content.
 pub(crate) fn missing_commits<E>(
     lead: &[Listed],
     there: &HashSet<MailId>,
     recent: &Recent,
     is_in_chain: &mut dyn FnMut(&Subject) -> Result<bool, E>,
-) -> Result<(Vec<Missing>, u64), E> {
+) -> Result<Found, E> {
     let mut listed: HashMap<MailId, (u32, Subject)> = HashMap::new();
     for mail in lead {
         if let Ok(subject) = Subject::parse(&mail.subject)
@@ -56,8 +59,7 @@ pub(crate) fn missing_commits<E>(
     let mut newest = recent.newest_first();
     let newest = newest.find(|known| listed.contains_key(&known.won.commit));
     let Some(newest) = newest.map(|known| known.won) else {
-        let head = recent.head().map_or(0, |head| head.generation);
-        return Ok((Vec::new(), head.saturating_add(1)));
+        return Ok(None);
     };
     let mut missing = Vec::new();
     let mut note = |(uid, subject): (u32, Subject)| {
@@ -83,7 +85,7 @@ pub(crate) fn missing_commits<E>(
         }
     }
     missing.sort_by_key(|missing| (missing.generation, missing.uid));
-    Ok((missing, newest.generation.saturating_add(1)))
+    Ok(Some((missing, newest.generation.saturating_add(1))))
 }
 
 /// Mails of pages that a copy lacks.

@@ -1,8 +1,9 @@
 //! A copy of the chain and its pages on a further account: what is missing there is found and appended, commits in the order of
 //! the chain. A mount copies its own commits at once, and those of other mounts when their own mounts have not.
 //!
-//! Every commit in a copy's log is part of the chain, and a commit is appended behind its parent. So the newest commit at the
-//! end of a copy's log tells how far the copy is; whole logs are compared only where the end tells nothing.
+//! Every commit in a copy's log is part of the chain. Several are appended at once, and an account may refuse one and take the
+//! next, so the end of a copy's log tells the newest commit there and the holes before; whole logs are compared only where the
+//! end tells nothing.
 
 mod answers;
 
@@ -18,6 +19,7 @@ use vere_units::Timestamp;
 
 use crate::compare::Missing;
 use crate::format::MailId;
+use crate::pause::Pause;
 use crate::recent::Recent;
 
 /// Commits of the mount that are appended at once.
@@ -122,6 +124,10 @@ pub struct Copy {
     queue: VecDeque<Next>,
     /// Whether whole logs are compared, whatever the end of the copy's log tells.
     is_thorough: bool,
+    /// How long nothing is asked for the copy.
+    pause: Pause,
+    /// The oldest commit that cannot be made for the copy, because the lead's mail is damaged.
+    unmade: Option<u64>,
 }
 
 impl Default for Copy {
@@ -142,6 +148,8 @@ impl Default for Copy {
             fetch: None,
             queue: VecDeque::new(),
             is_thorough: false,
+            pause: Pause::default(),
+            unmade: None,
         }
     }
 }
@@ -162,6 +170,7 @@ impl Copy {
             turn: self.turn.wrapping_add(1),
             pages_validity: self.pages_validity,
             is_thorough: self.is_thorough,
+            pause: self.pause,
             ..Self::default()
         };
     }
@@ -169,6 +178,7 @@ impl Copy {
     /// Mails may be missing in the middle: whole logs are compared, and all pages.
     pub fn compare_whole(&mut self) {
         self.reset();
+        self.pause.skip();
         self.is_thorough = true;
     }
 
@@ -193,10 +203,12 @@ impl Copy {
         let Stage::Next(next) = self.stage else {
             return None;
         };
-        if !self.missing.is_empty() || self.is_fetching(LOG_MAILBOX) {
-            return Some(0);
-        }
-        let first = self.sending.first().copied().unwrap_or(next);
+        let fetch = self.fetch.as_ref();
+        let fetch = fetch.filter(|fetch| fetch.mailbox == LOG_MAILBOX);
+        let missing = self.missing.iter().chain(fetch.map(|of| &of.missing));
+        let absent = missing.map(|missing| missing.generation);
+        let absent = absent.chain(self.sending.first().copied());
+        let first = absent.chain(self.unmade).chain([next]).min()?;
         Some(first.saturating_sub(1))
     }
 
@@ -213,7 +225,8 @@ impl Copy {
         let commits = head.saturating_add(1).saturating_sub(next);
         let commits = commits
             .saturating_add(older.unwrap_or(u64::MAX))
-            .saturating_add(fetching);
+            .saturating_add(fetching)
+            .saturating_add(u64::from(self.unmade.is_some()));
         let page = usize::from(self.is_fetching(PAGES_MAILBOX));
         (commits, self.pages_missing.len().saturating_add(page))
     }
@@ -236,6 +249,9 @@ impl Copy {
 
     /// The next request; may be called again at once. Without the lead only what is in memory is copied.
     pub fn poll(&mut self, recent: &Recent, now: Timestamp, has_lead: bool) -> Option<Next> {
+        if self.pauses(now) {
+            return None;
+        }
         if let Some(fetch) = &mut self.fetch
             && let Some(mail) = fetch.body.take()
         {
@@ -315,9 +331,18 @@ impl Copy {
         Some(self.read(missing, LOG_MAILBOX, known.won.uid_validity))
     }
 
-    /// When a commit of another mount is copied by this one.
+    /// Whether the copy rests, because the account has not taken a mail.
     #[must_use]
-    pub fn due(&self, recent: &Recent) -> Option<Timestamp> {
+    pub fn pauses(&self, now: Timestamp) -> bool {
+        self.pause.until(now).is_some()
+    }
+
+    /// When the copy goes on without an answer: at the end of a pause, or with a commit that another mount has not copied.
+    #[must_use]
+    pub fn due(&self, recent: &Recent, now: Timestamp) -> Option<Timestamp> {
+        if let Some(until) = self.pause.until(now) {
+            return Some(until);
+        }
         let Stage::Next(next) = self.stage else {
             return None;
         };

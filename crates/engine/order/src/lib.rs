@@ -8,6 +8,7 @@ pub mod copies;
 pub mod fingerprint;
 pub mod found;
 mod holes;
+mod pause;
 pub mod recent;
 mod sent;
 #[cfg(test)]

@@ -189,10 +189,8 @@ impl<S: Storage> Volume<S> {
             let row = self.pack_row(subject.pack.0)?;
             Ok(row.is_some_and(|row| row.mail == subject.mail))
         };
-        if copy
-            .compare(&self.mirrors.recent, &mut is_in_chain)
-            .is_err()
-        {
+        let known = (&self.mirrors.recent, self.now.steady);
+        if copy.compare(known, &mut is_in_chain).is_err() {
             self.fetch_missing(Urgency::Idle);
         }
         // A call waits for the copy, or the copy follows behind all calls.
@@ -260,7 +258,7 @@ impl<S: Storage> Volume<S> {
         let Some(mut copy) = self.mirrors.copies.remove(&account) else {
             return;
         };
-        match copy.answered(ticket, answer, &self.mirrors.recent) {
+        match copy.answered(ticket, answer, (&self.mirrors.recent, self.now.steady)) {
             Ok(None) => {}
             Ok(Some(fetched)) => {
                 let encoding = self.accounts.encoding(account);
@@ -316,10 +314,11 @@ impl<S: Storage> Volume<S> {
     pub(super) fn mirrors_due(&self) -> Option<Timestamp> {
         let mirrors = &self.mirrors;
         let copies = mirrors.copies.values();
-        let due = copies.filter_map(|copy| copy.due(&mirrors.recent));
+        let now = self.now.steady;
+        let due = copies.filter_map(|copy| copy.due(&mirrors.recent, now));
         let times = due.chain(mirrors.pages_at).chain(mirrors.finish_until);
         // What is due already waits for an account.
-        times.filter(|at| *at > self.now.steady).min()
+        times.filter(|at| *at > now).min()
     }
 
     /// Whether the end of the mount waits for copies on accounts that answer.
@@ -327,7 +326,9 @@ impl<S: Storage> Volume<S> {
         let mirrors = &self.mirrors;
         let mut copies = mirrors.copies.iter();
         let is_copying = copies.any(|(account, copy)| {
-            self.accounts.may(*account, Urgency::Idle) && !copy.is_level(&mirrors.recent)
+            self.accounts.may(*account, Urgency::Idle)
+                && !copy.pauses(self.now.steady)
+                && !copy.is_level(&mirrors.recent)
         });
         if !is_copying {
             self.mirrors.finish_until = None;

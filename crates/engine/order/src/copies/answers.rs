@@ -3,13 +3,18 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use vere_placement::accounts::LOG_COPY_MAILBOX;
+use vere_placement::accounts::{LOG_COPY_MAILBOX, LOG_MAILBOX};
 use vere_ports::mail_accounts::{Answer, Fault, Listed};
+use vere_units::Timestamp;
 
 use super::{Copy, Fetched, Next, Pages, Stage, TAIL, Ticket, What, list, listing};
-use crate::compare::{missing_commits, missing_pages};
+use crate::compare::{Missing, missing_commits, missing_pages};
 use crate::format::{Kind, MailId, Subject};
+use crate::pause::tells_time;
 use crate::recent::Recent;
+
+/// Holes before the newest commit of a copy that are filled without a comparison of whole logs.
+const HOLES_MAX: usize = 32;
 
 impl Copy {
     /// An account has answered. Returns a mail to be made for the copy, or the next request.
@@ -21,9 +26,9 @@ impl Copy {
         &mut self,
         Ticket(turn, what): Ticket,
         answer: Result<Answer, Fault>,
-        recent: &Recent,
+        (recent, now): (&Recent, Timestamp),
     ) -> Result<Option<Fetched>, (bool, Fault)> {
-        let answer = answer.map_err(|fault| self.failed(turn, what, fault))?;
+        let answer = answer.map_err(|fault| self.failed((turn, what), fault, now))?;
         if turn != self.turn {
             return Ok(None);
         }
@@ -49,9 +54,11 @@ impl Copy {
             // The mail has gone as garbage: the copy needs no such mail.
             (What::Read(_), _) => self.fetch = None,
             (What::Made(mail), _) => {
+                self.pause.end();
                 self.fetch.take_if(|fetch| fetch.missing.mail == mail);
             }
             (What::Commit(generation), _) => {
+                self.pause.end();
                 self.sending.remove(&generation);
             }
             _ => {}
@@ -59,11 +66,15 @@ impl Copy {
         Ok(None)
     }
 
-    fn failed(&mut self, turn: u32, what: What, fault: Fault) -> (bool, Fault) {
+    fn failed(&mut self, (turn, what): (u32, What), fault: Fault, now: Timestamp) -> (bool, Fault) {
         let of_lead = matches!(what, What::LeadLog | What::LeadPages | What::Read(_));
         if turn == self.turn {
             if matches!(fault, Fault::Renumbered { .. }) {
                 self.pages_validity = 0;
+            }
+            let is_append = matches!(what, What::Commit(_) | What::Made(_));
+            if is_append && !tells_time(&fault) {
+                self.pause.lengthen(now);
             }
             self.reset();
         }
@@ -110,12 +121,13 @@ impl Copy {
     fn judge_tail(&mut self, first: u32, mails: &[Listed], recent: &Recent) {
         self.note_uids(mails);
         let there = commits_of(mails);
-        let mut newest = recent.newest_first();
-        let has = newest.find(|known| there.contains(&known.won.commit));
-        let has = has.filter(|_| !self.is_thorough);
+        let has = newest_of(recent, &there).filter(|_| !self.is_thorough);
         let begins = recent.oldest().filter(|of| of.parent == MailId::NONE);
         self.stage = match (has, begins) {
-            (Some(known), _) => Stage::Next(known.won.generation.saturating_add(1)),
+            (Some(newest), _) => {
+                let from = if first == 1 { 0 } else { begin_of(mails) };
+                self.fill_holes((from, newest), &there, recent)
+            }
             // An empty log, and the chain from its first commit on.
             (None, Some(oldest)) if first == 1 && there.is_empty() => {
                 Stage::Next(oldest.won.generation)
@@ -133,10 +145,29 @@ impl Copy {
             return;
         };
         let there = commits_of(mails);
-        let mut newest = recent.newest_first();
-        let has = newest.find(|known| there.contains(&known.won.commit));
-        let behind = has.map_or(0, |known| known.won.generation.saturating_add(1));
-        self.stage = Stage::Next(next.max(behind));
+        if let Some(newest) = newest_of(recent, &there).filter(|newest| *newest >= next) {
+            self.stage = self.fill_holes((next, newest), &there, recent);
+        }
+    }
+
+    /// The copy has the newest of some generations. Those absent there are copied; many absent ones are no holes, so that
+    /// whole logs are compared.
+    fn fill_holes(
+        &mut self,
+        (from, newest): (u64, u64),
+        there: &HashSet<MailId>,
+        recent: &Recent,
+    ) -> Stage {
+        let known = recent.newest_first();
+        let known = known.filter(|known| (from..=newest).contains(&known.won.generation));
+        let absent = known.filter(|known| !there.contains(&known.won.commit));
+        let mut absent: Vec<Missing> = absent.take(HOLES_MAX).map(Missing::known).collect();
+        if absent.len() == HOLES_MAX {
+            return Stage::Next(0);
+        }
+        absent.reverse();
+        self.missing.extend(absent);
+        Stage::Next(newest.saturating_add(1))
     }
 
     fn note_uids(&mut self, mails: &[Listed]) {
@@ -152,7 +183,7 @@ impl Copy {
     /// The first error of `is_in_chain`.
     pub fn compare<E>(
         &mut self,
-        recent: &Recent,
+        (recent, now): (&Recent, Timestamp),
         is_in_chain: &mut dyn FnMut(&Subject) -> Result<bool, E>,
     ) -> Result<bool, E> {
         let (Stage::Wide, Some((_, lead)), Some(copy)) =
@@ -161,7 +192,13 @@ impl Copy {
             return Ok(true);
         };
         let there = commits_of(copy);
-        let (missing, next) = missing_commits(lead, &there, recent, is_in_chain)?;
+        let found = missing_commits(lead, &there, recent, is_in_chain)?;
+        let Some((missing, next)) = found else {
+            // The lead's listing lacks the end of the chain, and tells nothing.
+            self.reset();
+            self.pause.lengthen(now);
+            return Ok(true);
+        };
         let last = copy.iter().map(|mail| mail.uid).max();
         self.known = last.unwrap_or(0);
         self.missing = missing.into();
@@ -193,7 +230,13 @@ impl Copy {
         if let Some(fetch) = fetch.filter(|fetch| fetch.missing.mail == of) {
             match mail {
                 Some(mail) => fetch.body = Some(mail),
-                None => self.fetch = None,
+                None => {
+                    let unmade = fetch.missing.generation;
+                    if fetch.mailbox == LOG_MAILBOX {
+                        self.unmade = Some(self.unmade.map_or(unmade, |of| of.min(unmade)));
+                    }
+                    self.fetch = None;
+                }
             }
         }
     }
@@ -205,4 +248,20 @@ fn commits_of(mails: &[Listed]) -> HashSet<MailId> {
         .filter_map(|mail| Subject::parse(&mail.subject).ok());
     let commits = subjects.filter(|subject| subject.kind == Kind::Commit);
     commits.map(|subject| subject.mail).collect()
+}
+
+/// The generation of the newest commit of the chain that is there.
+fn newest_of(recent: &Recent, there: &HashSet<MailId>) -> Option<u64> {
+    let mut newest = recent.newest_first();
+    let has = newest.find(|known| there.contains(&known.won.commit));
+    has.map(|known| known.won.generation)
+}
+
+/// The generation at which the end of a log begins: commits before have lower generations.
+fn begin_of(mails: &[Listed]) -> u64 {
+    let mut commits = mails.iter().filter_map(|mail| {
+        let subject = Subject::parse(&mail.subject).ok()?;
+        subject.generation
+    });
+    commits.next().unwrap_or(0)
 }

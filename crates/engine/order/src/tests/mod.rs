@@ -1,6 +1,7 @@
 //! The order of commits under several mounts and servers of many kinds.
 
 mod chain;
+mod copies;
 mod found;
 mod strays;
 

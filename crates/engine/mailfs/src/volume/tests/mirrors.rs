@@ -207,6 +207,78 @@ fn fsync_waits_for_a_copy_where_the_user_wants_two() {
     }
 }
 
+/// Several commits are appended at once, one fails, and later ones are stored.
+#[test]
+fn a_hole_in_a_copy_is_filled() {
+    for at in 0..4 {
+        let mut world = world(2);
+        world.put_root("first", b"1");
+        world.sync().unwrap();
+        world.pass(Duration::from_secs(60));
+        world.fortune = Box::new(|account, _| match account.0 {
+            2 => Luck::Lost,
+            _ => Luck::Good,
+        });
+        for round in 0..5 {
+            world.put_root(&format!("away{round}"), b"2");
+            world.sync().unwrap();
+        }
+        let mut left = at;
+        world.fortune = Box::new(move |account, request| {
+            let is_copy = |mailbox: &str| account.0 == 2 && mailbox == "log-copy";
+            match request {
+                Request::Append { mailbox, .. } if is_copy(mailbox) => {
+                    left -= 1;
+                    match left {
+                        -1 => Luck::Lost,
+                        _ => Luck::Good,
+                    }
+                }
+                _ => Luck::Good,
+            }
+        });
+        for _ in 0..20 {
+            world.pass(Duration::from_secs(60));
+        }
+        world.check_copies();
+        let status = world.status();
+        assert_eq!(status.mirrors[0].generation, Some(status.generation));
+        assert!(status.mirrors[0].is_level);
+    }
+}
+
+/// The account answers everything, and takes no mail.
+#[test]
+fn a_full_copy_is_tried_rarely() {
+    let mut world = world(2);
+    world.put_root("first", b"1");
+    world.sync().unwrap();
+    let tries = std::rc::Rc::new(std::cell::Cell::new(0_usize));
+    let count = std::rc::Rc::clone(&tries);
+    world.lie = Box::new(move |accounts, account, request, said| match request {
+        Request::Append { mailbox, .. } if account.0 == 2 && mailbox == "log-copy" => {
+            count.set(count.get() + 1);
+            let log = accounts.get_mut(&2).and_then(|of| of.mailbox("log-copy"));
+            log.unwrap().mails.pop_last();
+            Err(Fault::OverQuota("full".to_owned()))
+        }
+        _ => said,
+    });
+    world.put_root("second", b"2");
+    world.sync().unwrap();
+    for _ in 0..3_600 {
+        world.pass(Duration::from_secs(1));
+    }
+    // 1, 2, 4 and so on to 15 minutes.
+    let tried = tries.get();
+    assert!((8..=14).contains(&tried), "{tried}");
+    world.lie = Box::new(|_, _, _, said| said);
+    world.pass(Duration::from_secs(900));
+    world.pass(Duration::from_secs(1));
+    world.check_copies();
+    assert!(world.status().mirrors[0].is_level);
+}
+
 /// What another mount has won is copied by its own mount, or by another mount later.
 #[test]
 fn commits_of_other_mounts_are_copied_once() {
