@@ -182,7 +182,12 @@ impl<S: Storage> Volume<S> {
 
     fn tend_mirror(&mut self, account: u16, copy: &mut Copy) {
         let lead = self.terms.lead;
-        if !self.accounts.may(account, Urgency::Idle) {
+        // A call waits for the copy, or the copy follows behind all calls.
+        let urgency = match self.mirrors.waiters.is_empty() {
+            true => Urgency::Idle,
+            false => Urgency::Synced,
+        };
+        if !self.accounts.may(account, urgency) {
             return;
         }
         let mut is_in_chain = |subject: &Subject| -> Result<bool, Errno> {
@@ -193,13 +198,8 @@ impl<S: Storage> Volume<S> {
         if copy.compare(known, &mut is_in_chain).is_err() {
             self.fetch_missing(Urgency::Idle);
         }
-        // A call waits for the copy, or the copy follows behind all calls.
-        let urgency = match self.mirrors.waiters.is_empty() {
-            true => Urgency::Idle,
-            false => Urgency::Synced,
-        };
         loop {
-            let has_lead = self.accounts.may(lead, Urgency::Idle);
+            let has_lead = self.accounts.may(lead, urgency);
             let (now, recent) = (self.now.steady, &self.mirrors.recent);
             let (to, ticket, request) = match copy.poll(recent, now, has_lead) {
                 None => return,

@@ -279,6 +279,31 @@ fn a_full_copy_is_tried_rarely() {
     assert!(world.status().mirrors[0].is_level);
 }
 
+/// The octets of the day for work without hurry are used up; a program waits for the copy.
+#[test]
+fn a_copy_that_programs_wait_for_is_no_idle_work() {
+    let mut world = World::new(2);
+    world.lie = Box::new(|_, account, request, said| match request {
+        Request::List { mailbox, .. } if account.0 == 2 && mailbox == "log-copy" => {
+            let text = "the budget is used up".to_owned();
+            Err(Fault::Scarce(text, Urgency::Idle, 10_800_000))
+        }
+        _ => said,
+    });
+    world.remount_with(|terms| {
+        terms.metadata_accounts = 2;
+        terms.sync_copies = 2;
+        terms.groups = vec![GroupTerms {
+            group: 1,
+            accounts: vec![1, 2],
+        }];
+    });
+    world.lie = Box::new(|_, _, _, said| said);
+    world.put_root("file", b"x");
+    assert_eq!(world.sync(), Ok(Reply::Done));
+    assert_eq!(world.ids(1, "log").last(), world.ids(2, "log").last());
+}
+
 /// What another mount has won is copied by its own mount, or by another mount later.
 #[test]
 fn commits_of_other_mounts_are_copied_once() {
