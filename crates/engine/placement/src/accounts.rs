@@ -74,6 +74,8 @@ struct Failing {
     since: Timestamp,
     until: Timestamp,
     rest: Duration,
+    /// Whether the account had no more room.
+    is_full: bool,
 }
 
 #[derive(Debug)]
@@ -291,6 +293,15 @@ impl Accounts {
         account.is_some_and(|account| account.failing.take().is_some())
     }
 
+    /// An account tells its quota, and works if the rest is over. A full account tells its quota as well, and takes nothing for
+    /// all that. Returns whether the account had failed.
+    pub fn told_quota(&mut self, account: u16) -> bool {
+        let failing = self.accounts.get(&account);
+        let failing = failing.and_then(|account| account.failing.as_ref());
+        failing.is_some_and(|failing| !failing.is_full && failing.until <= self.now)
+            && self.answered_well(account)
+    }
+
     /// An account fails, and rests for a second and twice as long each time. Returns whether it had worked before.
     pub fn failed(&mut self, account: u16, fault: &Fault) -> bool {
         let now = self.now;
@@ -329,6 +340,7 @@ impl Accounts {
             since,
             until: now + rest,
             rest,
+            is_full: matches!(fault, Fault::OverQuota(_)),
         });
         is_new
     }

@@ -257,6 +257,23 @@ fn an_account_that_fails_rests_for_longer_each_time() {
     assert!(!accounts.may_try(9));
 }
 
+/// An account that has no room tells its quota all the same.
+#[test]
+fn a_told_quota_ends_no_rest() {
+    let mut accounts = accounts();
+    accounts.now = at(100);
+    let full = Fault::OverQuota("full".to_owned());
+    for (fault, is_over) in [(unreachable(), true), (full, false)] {
+        assert!(accounts.failed(1, &fault));
+        assert!(!accounts.told_quota(1), "the account rests");
+        let until = accounts.rests_until(1).unwrap();
+        accounts.now = until;
+        assert_eq!(accounts.told_quota(1), is_over);
+        assert_eq!(accounts.answered_well(1), !is_over);
+        assert!(!accounts.told_quota(1));
+    }
+}
+
 #[test]
 fn an_account_that_asks_for_patience_gets_the_time_it_asks_for() {
     let mut accounts = accounts();

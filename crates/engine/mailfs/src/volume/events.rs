@@ -92,7 +92,12 @@ impl<S: Storage> Volume<S> {
         };
         self.accounts.answers(account);
         self.measure(id, account, &answer);
-        if answer.is_ok() && self.accounts.answered_well(account) {
+        let has_recovered = answer.is_ok()
+            && match asked {
+                Asked::Quota => self.accounts.told_quota(account),
+                _ => self.accounts.answered_well(account),
+            };
+        if has_recovered {
             self.steps
                 .push_back(Step::Log(Notice::Recovered(AccountId(account))));
             for pack in self.accounts.rested() {
