@@ -76,6 +76,12 @@ impl Pace {
         wait
     }
 
+    /// Notes the same wish from a connection that was tried together with another one, and returns the wait: the longer one.
+    pub(crate) fn crowded_again(&mut self, told: Duration, now: Instant) -> Duration {
+        self.dial_from = self.dial_from.max(now + told.min(TOLD_LONGEST));
+        self.dial_from.saturating_duration_since(now)
+    }
+
     /// Notes a wish for fewer requests and connections, and returns the wait.
     pub(crate) fn throttled(&mut self, told: Duration, now: Instant) -> Duration {
         let wait = self.crowded(told, now);
@@ -96,6 +102,18 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wish_for_fewer_connections_counts_once() {
+        let begin = Instant::now();
+        let mut pace = Pace::new(8, begin);
+        assert_eq!(pace.crowded(Duration::ZERO, begin), FIRST);
+        assert_eq!(pace.crowded_again(Duration::ZERO, begin), FIRST);
+        assert_eq!(pace.crowded_again(FIRST * 5, begin), FIRST * 5);
+        assert_eq!(pace.crowded_again(FIRST * 3, begin), FIRST * 5);
+        assert_eq!(pace.connections(begin), 4);
+        assert_eq!(pace.failed(begin), FIRST * 2);
+    }
 
     #[test]
     fn waits_double_and_connections_come_back() {

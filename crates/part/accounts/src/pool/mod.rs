@@ -357,7 +357,11 @@ impl Pool {
         let is_known = now < self.pace.dial_from;
         self.last_fault = match (error, patience) {
             (_, Some(told)) => {
-                let wait = self.pace.crowded(Duration::from_millis(told), now);
+                let told = Duration::from_millis(told);
+                let wait = match is_known {
+                    true => self.pace.crowded_again(told, now),
+                    false => self.pace.crowded(told, now),
+                };
                 Fault::Throttled(text, millis(wait))
             }
             (DialError::Refused(_), None) => Fault::Login(text),
