@@ -176,6 +176,7 @@ fn await_end(
     all_done: &Receiver<Result<(), Errno>>,
 ) -> Option<Result<(), Errno>> {
     let start = Instant::now();
+    let mut wait = LastWait::default();
     loop {
         match all_done.recv_timeout(LEAD_LOOK) {
             Ok(result) => return Some(result),
@@ -183,13 +184,29 @@ fn await_end(
             Err(RecvTimeoutError::Timeout) => {}
         }
         let fails = host.with(STATUS_TIMEOUT, |live, _| live.volume().lead_fails());
-        let longest = match fails {
-            Some(false) => LAST_SYNC,
-            _ => LAST_SYNC_FAILING,
-        };
-        if start.elapsed() >= longest {
+        // An engine that is busy works on the last changes.
+        if wait.is_over(start.elapsed(), fails == Some(true)) {
             return None;
         }
+    }
+}
+
+/// The wait for the last changes.
+#[derive(Debug, Default)]
+struct LastWait {
+    /// When the lead account was first seen to fail, without an answer since.
+    fails_since: Option<Duration>,
+}
+
+impl LastWait {
+    /// Whether the wait ends after so much time.
+    fn is_over(&mut self, passed: Duration, fails: bool) -> bool {
+        if !fails {
+            self.fails_since = None;
+            return passed >= LAST_SYNC;
+        }
+        let since = *self.fails_since.get_or_insert(passed);
+        passed >= LAST_SYNC || passed.saturating_sub(since) >= LAST_SYNC_FAILING
     }
 }
 
@@ -331,4 +348,26 @@ fn unmount_by_signal(mount: Arc<OnceLock<Mount>>, background: bool) -> Result<()
         .name("fs-signals".into())
         .spawn(wait)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_waits_shortly_while_the_lead_fails_all_the_time() {
+        let at = Duration::from_secs;
+        let mut wait = LastWait::default();
+        for second in 0..30 {
+            assert!(!wait.is_over(at(second), false));
+        }
+        // A short failure late in the wait is none of the whole wait.
+        assert!(!wait.is_over(at(30), true));
+        assert!(!wait.is_over(at(39), true));
+        assert!(!wait.is_over(at(40), false));
+        assert!(!wait.is_over(at(41), true));
+        assert!(!wait.is_over(at(50), true));
+        assert!(wait.is_over(at(51), true));
+        assert!(wait.is_over(at(60), false));
+    }
 }
