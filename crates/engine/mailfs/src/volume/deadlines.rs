@@ -28,6 +28,7 @@ impl<S: Storage> Volume<S> {
             self.blocked.retain(|(blocked, _, _)| *blocked != call);
             self.reads.give_up(call);
             self.unpark(call);
+            self.mirrors.give_up(call);
             self.reply(call, Err(Errno::Io));
         }
         // A call behind one that has failed need not wait.

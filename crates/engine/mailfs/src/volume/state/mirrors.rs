@@ -21,3 +21,13 @@ pub(crate) struct Mirrors {
     /// When a mount that ends waits for copies no longer.
     pub(crate) finish_until: Option<Timestamp>,
 }
+
+impl Mirrors {
+    /// A call has waited for too long: copies are no more urgent for its sake.
+    pub(crate) fn give_up(&mut self, call: CallId) {
+        self.waiters.retain_mut(|(_, waiters)| {
+            waiters.retain(|(waiting, _)| *waiting != call);
+            !waiters.is_empty()
+        });
+    }
+}

@@ -304,6 +304,23 @@ fn a_copy_that_programs_wait_for_is_no_idle_work() {
     assert_eq!(world.ids(1, "log").last(), world.ids(2, "log").last());
 }
 
+/// A call that has failed makes copies no more urgent.
+#[test]
+fn nobody_waits_for_a_copy_after_the_time_of_calls() {
+    let mut world = World::new(2);
+    world.remount_with(|terms| {
+        terms.metadata_accounts = 2;
+        terms.sync_copies = 2;
+    });
+    world.fortune = Box::new(|account, request| match request {
+        Request::Append { mailbox, .. } if account.0 == 2 && mailbox == "log-copy" => Luck::Lost,
+        _ => Luck::Good,
+    });
+    world.put_root("file", b"x");
+    assert_eq!(world.sync(), Err(Errno::Io));
+    assert!(world.volume().mirrors.waiters.is_empty());
+}
+
 /// What another mount has won is copied by its own mount, or by another mount later.
 #[test]
 fn commits_of_other_mounts_are_copied_once() {
