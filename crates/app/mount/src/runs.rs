@@ -44,8 +44,15 @@ pub(crate) fn run_with(
 pub(crate) fn await_log(events: &Sender<Event<Live>>) -> Result<(), String> {
     let start = Instant::now();
     loop {
-        let is_behind = |live: &mut Live, _| live.volume().is_unconfirmed();
-        if !with(events, SILENCE_MAX, is_behind).ok_or(ENGINE)? {
+        let look = |live: &mut Live, _| {
+            let volume = live.volume();
+            (volume.is_unconfirmed(), volume.refused_log())
+        };
+        let (is_behind, refused) = with(events, SILENCE_MAX, look).ok_or(ENGINE)?;
+        if let Some(reason) = refused {
+            return Err(reason);
+        }
+        if !is_behind {
             return Ok(());
         }
         if start.elapsed() > LOG_MAX {

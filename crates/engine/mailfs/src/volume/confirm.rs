@@ -19,6 +19,28 @@ impl<S: Storage> Volume<S> {
         self.confirm.is_some()
     }
 
+    /// Why the log is not the one of the local disk, so that the mount never sends anything.
+    #[must_use]
+    pub fn refused_log(&self) -> Option<String> {
+        let confirm = self.confirm.as_ref().filter(|of| of.is_refused);
+        let reason = confirm.and(self.read_only.as_ref());
+        reason.map(ToString::to_string)
+    }
+
+    /// Whether changes of the mount never reach the log.
+    pub(super) fn waits_in_vain(&self) -> bool {
+        let confirm = self.confirm.as_ref();
+        confirm.is_some_and(|of| of.is_refused) && self.has_work()
+    }
+
+    fn has_work(&self) -> bool {
+        let commits = &self.commits;
+        !commits.pending.is_empty()
+            || !commits.changed.is_empty()
+            || !commits.abandoned.is_empty()
+            || !commits.flights.is_empty()
+    }
+
     /// Asks the lead, unless an answer is on the way.
     pub(super) fn ask_to_confirm(&mut self) {
         let Some(confirm) = &mut self.confirm else {
@@ -146,19 +168,16 @@ impl<S: Storage> Volume<S> {
         self.tend_checkpoints();
     }
 
-    /// While nothing may be sent, calls without work end at once.
+    /// While nothing may be sent, calls without work end at once; copies cannot be compared either.
     pub(super) fn release_idle(&mut self) {
-        let commits = &mut self.commits;
-        let has_work = !commits.pending.is_empty()
-            || !commits.changed.is_empty()
-            || !commits.abandoned.is_empty()
-            || !commits.flights.is_empty();
-        if has_work {
+        if self.has_work() {
             return;
         }
-        commits.since = None;
-        for want in std::mem::take(&mut commits.wants) {
-            self.release_mirrored(self.chain.head().1, want.waiters);
+        self.commits.since = None;
+        for want in std::mem::take(&mut self.commits.wants) {
+            for (call, reply) in want.waiters {
+                self.reply(call, Ok(reply));
+            }
         }
     }
 

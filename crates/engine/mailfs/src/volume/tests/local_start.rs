@@ -89,6 +89,26 @@ fn a_mount_without_changes_ends_without_any_account() {
     world.finish().unwrap();
 }
 
+/// No copy can be asked for while the log is not compared; a file without changes is as safe as before.
+#[test]
+fn a_file_without_changes_waits_for_no_copy() {
+    let mut world = World::new(2);
+    world.remount_with(|terms| {
+        terms.metadata_accounts = 2;
+        terms.sync_copies = 2;
+        terms.groups = vec![GroupTerms {
+            group: 1,
+            accounts: vec![1, 2],
+        }];
+    });
+    world.put(ROOT, "a", b"one");
+    world.finish().unwrap();
+    world.kill();
+    world.cut_off();
+    world.start_locally(Local::Fresh).unwrap();
+    assert_eq!(world.sync(), Ok(Reply::Done));
+}
+
 #[test]
 fn nothing_is_sent_to_a_log_that_was_set_back() {
     for is_other in [false, true] {
@@ -108,7 +128,12 @@ fn nothing_is_sent_to_a_log_that_was_set_back() {
         world.put(ROOT, "d", &noise(1, 5 << 20));
         let before = world.appended;
         world.come_back();
+        let begun = world.now;
         assert_eq!(world.sync(), Err(Errno::Io));
+        assert_eq!(world.now, begun, "nobody waits in vain");
+        let reason = world.volume().refused_log();
+        assert_eq!(reason, world.status().read_only);
+        assert!(reason.is_some());
         assert_eq!(world.appended, before);
         assert!(world.volume().read_only().is_some());
         // The next mount reads the log, which tells more.
