@@ -126,6 +126,8 @@ pub struct Copy {
     is_thorough: bool,
     /// How long nothing is asked for the copy.
     pause: Pause,
+    /// Commits in the copy that were in no chain known then, with their generations.
+    others: Vec<(u64, MailId)>,
     /// The oldest commit that cannot be made for the copy, because the lead's mail is damaged.
     unmade: Option<u64>,
 }
@@ -149,6 +151,7 @@ impl Default for Copy {
             queue: VecDeque::new(),
             is_thorough: false,
             pause: Pause::default(),
+            others: Vec::new(),
             unmade: None,
         }
     }
@@ -236,6 +239,16 @@ impl Copy {
     pub fn is_level(&self, recent: &Recent) -> bool {
         let knows = matches!(self.stage, Stage::Next(_)) && self.pages == Pages::Known;
         knows && self.behind(recent) == (0, 0)
+    }
+
+    /// Whether the copy has commits of a branch that the chain has left, after a rollback: the copy cannot tell which branch
+    /// counts, and stands in for no lead.
+    #[must_use]
+    pub fn has_other_branch(&self, recent: &Recent) -> bool {
+        self.others.iter().any(|(generation, mail)| {
+            let known = recent.at(*generation);
+            known.is_some_and(|known| known.won.commit != *mail)
+        })
     }
 
     fn is_fetching(&self, mailbox: u16) -> bool {

@@ -38,7 +38,7 @@ pub struct MirrorStatus {
     pub commits_behind: u64,
     /// Mails of pages that the account lacks, as far as known.
     pub pages_behind: usize,
-    /// Whether commits and pages are compared and equal.
+    /// Whether commits and pages are compared and equal, without commits of a branch that the chain has left.
     pub is_level: bool,
 }
 
@@ -349,13 +349,14 @@ impl<S: Storage> Volume<S> {
         let recent = &self.mirrors.recent;
         let status = |account: u16| {
             let copy = self.mirrors.copies.get(&account);
+            let is_usable = |of: &Copy| of.is_level(recent) && !of.has_other_branch(recent);
             let behind = copy.map(|copy| copy.behind(recent)).unwrap_or_default();
             MirrorStatus {
                 account,
                 generation: copy.and_then(Copy::has),
                 commits_behind: behind.0,
                 pages_behind: behind.1,
-                is_level: copy.is_some_and(|copy| copy.is_level(recent)),
+                is_level: copy.is_some_and(is_usable),
             }
         };
         self.further_accounts().into_iter().map(status).collect()

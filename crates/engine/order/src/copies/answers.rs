@@ -15,6 +15,8 @@ use crate::recent::Recent;
 
 /// Holes before the newest commit of a copy that are filled without a comparison of whole logs.
 const HOLES_MAX: usize = 32;
+/// Commits outside the chain that are kept in memory.
+const OTHERS_MAX: usize = 320;
 
 impl Copy {
     /// An account has answered. Returns a mail to be made for the copy, or the next request.
@@ -120,6 +122,7 @@ impl Copy {
     /// The end of the copy's log: the newest commit of the chain there tells how far the copy is.
     fn judge_tail(&mut self, first: u32, mails: &[Listed], recent: &Recent) {
         self.note_uids(mails);
+        self.others = others_of(mails, recent);
         let there = commits_of(mails);
         let has = newest_of(recent, &there).filter(|_| !self.is_thorough);
         let begins = recent.oldest().filter(|of| of.parent == MailId::NONE);
@@ -199,6 +202,7 @@ impl Copy {
             self.pause.lengthen(now);
             return Ok(true);
         };
+        self.others = others_of(copy, recent);
         let last = copy.iter().map(|mail| mail.uid).max();
         self.known = last.unwrap_or(0);
         self.missing = missing.into();
@@ -264,4 +268,17 @@ fn begin_of(mails: &[Listed]) -> u64 {
         subject.generation
     });
     commits.next().unwrap_or(0)
+}
+
+/// Commits of a copy, as new as those in memory or newer, and none of them.
+fn others_of(mails: &[Listed], recent: &Recent) -> Vec<(u64, MailId)> {
+    let oldest = recent.oldest().map_or(u64::MAX, |of| of.won.generation);
+    let commits = mails.iter().rev().filter_map(|mail| {
+        let subject = Subject::parse(&mail.subject).ok()?;
+        let generation = subject.generation.filter(|of| *of >= oldest)?;
+        let known = recent.at(generation);
+        let is_other = known.is_none_or(|known| known.won.commit != subject.mail);
+        (subject.kind == Kind::Commit && is_other).then_some((generation, subject.mail))
+    });
+    commits.take(OTHERS_MAX).collect()
 }

@@ -198,3 +198,27 @@ fn an_account_that_takes_no_mail_is_tried_ever_less() {
         assert!(!copy.pauses(now));
     }
 }
+
+/// After a rollback the copy has the branch that the chain has left.
+#[test]
+fn a_copy_with_another_branch_is_told_apart() {
+    let mut recent = recent(1..=3);
+    let mut mails = log(1, &[1, 2, 3, 4, 5]);
+    mails[3].subject = Subject::of(&head_of(77, Kind::Commit), Some(id(3)), Some(4)).to_string();
+    let mut copy = copy_with(&recent, mails);
+    assert_eq!(copy.has(), Some(3));
+    // The commits may be newer ones of another mount.
+    assert!(!copy.has_other_branch(&recent));
+    for number in [4, 5] {
+        recent.note(Known {
+            won: won(number, number.into(), number.into()),
+            parent: parent_of(number),
+            mail: None,
+            is_own: false,
+            since: Timestamp::ZERO,
+        });
+        assert!(copy.has_other_branch(&recent));
+    }
+    copy.reset();
+    assert!(!copy.has_other_branch(&recent));
+}
