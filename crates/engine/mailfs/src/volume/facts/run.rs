@@ -41,12 +41,9 @@ impl<S: Storage> Volume<S> {
     /// When a row cannot be read.
     pub fn change_facts(&mut self, now: Moment, change: FactsChange) -> Result<bool, Errno> {
         self.at(now);
-        let abandoned = |run: &FactsRun| {
-            let ended = run.ended.map(|ended| ended + RESULT_MAX);
-            ended.is_some_and(|end| end <= self.now.steady)
-        };
+        self.take_abandoned();
         // The rows of the local disk may be old ones.
-        if self.facts.as_ref().is_some_and(|run| !abandoned(run)) || self.is_unconfirmed() {
+        if self.facts.is_some() || self.is_unconfirmed() {
             return Ok(false);
         }
         for terms in &change.accounts {
@@ -81,6 +78,14 @@ impl<S: Storage> Volume<S> {
         let is_over = |run: &mut Box<FactsRun>| matches!(run.stage, Stage::Over);
         let run = self.facts.take_if(is_over)?;
         Some(run.failed.map_or(Ok(run.report), Err))
+    }
+
+    /// The result of an ended change, left by the asker for too long.
+    pub(crate) fn take_abandoned(&mut self) -> Option<Result<FactsReport, String>> {
+        let ended = self.facts.as_ref()?.ended?;
+        (ended + RESULT_MAX <= self.now.steady)
+            .then(|| self.take_changed())
+            .flatten()
     }
 
     /// The stage of a change, with the parts done and the parts known.

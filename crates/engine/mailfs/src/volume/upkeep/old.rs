@@ -67,14 +67,25 @@ impl<S: Storage> Volume<S> {
                 }
             }
         }
-        self.complete_slots(&slots.behind)?;
+        self.complete_slots(&slots.behind, report)?;
         Ok(listed)
     }
 
     /// Accounts that missed a change of keys get the slots that count and the facts; the next run finds their old slots.
-    fn complete_slots(&mut self, behind: &BTreeSet<u16>) -> Result<(), Errno> {
-        if behind.is_empty() || self.facts.is_some() || self.read_only.is_some() {
+    fn complete_slots(
+        &mut self,
+        behind: &BTreeSet<u16>,
+        report: &mut CollectReport,
+    ) -> Result<(), Errno> {
+        if behind.is_empty() || self.read_only.is_some() {
             return Ok(());
+        }
+        // Nobody waits for the result of an earlier run's change.
+        if let Some(Err(reason)) = self.take_abandoned() {
+            for account in behind {
+                let of = report.failed.entry(*account);
+                of.or_insert_with(|| format!("key slots: {reason}"));
+            }
         }
         let accounts = self.terms.accounts.iter();
         let accounts = accounts.filter(|terms| behind.contains(&terms.account));

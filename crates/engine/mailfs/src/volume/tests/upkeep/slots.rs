@@ -72,6 +72,48 @@ fn a_slot_whose_change_is_under_way_stays() {
     assert_eq!(world.check(true, false).findings, []);
 }
 
+/// The provider of the second account loses the new slot.
+fn lose_new_slot(world: &mut World) {
+    let new = slot(1, NEW, &first_keys()).head.mail.to_string();
+    let head = world.shelf(2, "head");
+    let is_new = |mail: &Bytes| {
+        let needle = format!("i{new}");
+        mail.windows(needle.len()).any(|at| at == needle.as_bytes())
+    };
+    head.mails.retain(|_, mail| !is_new(mail));
+}
+
+/// A mount once gave such accounts the slots a single time: nobody takes the result of that change.
+#[test]
+fn an_account_gets_the_slot_that_counts_each_time_it_is_lost() {
+    let mut world = World::with_slot(2);
+    world.change(change()).unwrap();
+    for _ in 0..3 {
+        lose_new_slot(&mut world);
+        assert_eq!(found(&mut world), [(0, 1), (0, 0)]);
+        world.collect().unwrap();
+        world.pass(Duration::from_secs(60));
+        assert_eq!(found(&mut world), [(0, 1), (0, 1)]);
+        world.days(1);
+    }
+}
+
+/// The next collection tells why.
+#[test]
+fn an_account_that_refuses_the_slot_is_reported() {
+    let mut world = World::with_slot(2);
+    world.change(change()).unwrap();
+    lose_new_slot(&mut world);
+    world.fortune = Box::new(|account, request| match request {
+        Request::Append { .. } if account.0 == 2 => Luck::Lost,
+        _ => Luck::Good,
+    });
+    world.collect().unwrap();
+    world.days(1);
+    let report = world.collect().unwrap();
+    assert!(report.failed.contains_key(&2), "{report:?}");
+}
+
 #[test]
 fn an_account_without_the_slot_that_counts_gets_it_before_it_loses_the_old_one() {
     let mut world = World::with_slot(2);
@@ -81,14 +123,7 @@ fn an_account_without_the_slot_that_counts_gets_it_before_it_loses_the_old_one()
     });
     world.change(change()).unwrap();
     world.fortune = Box::new(|_, _| Luck::Good);
-    // The provider loses the new slot.
-    let new = slot(1, NEW, &first_keys()).head.mail.to_string();
-    let head = world.shelf(2, "head");
-    let is_new = |mail: &Bytes| {
-        let needle = format!("i{new}");
-        mail.windows(needle.len()).any(|at| at == needle.as_bytes())
-    };
-    head.mails.retain(|_, mail| !is_new(mail));
+    lose_new_slot(&mut world);
     assert_eq!(found(&mut world), [(0, 1), (1, 0)]);
     assert_eq!(world.collect().unwrap().orphans, 0);
     world.pass(Duration::from_secs(60));
