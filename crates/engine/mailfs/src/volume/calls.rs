@@ -6,6 +6,7 @@ use vere_ports::files::{Call, CallId, Caller, Errno, Inode, RenameMode, Reply};
 use vere_ports::mail_accounts::Urgency;
 use vere_ports::storage::Storage;
 
+use super::own_slot::ends_sending;
 use super::record::Part;
 use super::state::commits::QUIET_MAX;
 use super::state::{PENDING_MAX, PENDING_OCTETS_MAX, RESERVED, SENDING_MAX, Volume};
@@ -312,9 +313,11 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// The volume takes no more changes; whoever waits for the servers is told.
+    /// The volume takes no more changes; whoever waits for the servers is told. The first reason counts, unless a later one ends
+    /// the right to send.
     pub(super) fn fail(&mut self, notice: Notice) {
-        if self.read_only.is_some() {
+        let ends = ends_sending(&notice) && !self.is_stopped();
+        if self.read_only.is_some() && !ends {
             return;
         }
         self.steps.push_back(Step::Log(notice.clone()));

@@ -31,12 +31,8 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Whether the mount may send nothing, because a commit would harm, or would count for nobody.
-    pub(super) const fn is_stopped(&self) -> bool {
-        let is_final = matches!(
-            self.read_only,
-            Some(Notice::Buried(_) | Notice::Revoked(_) | Notice::NewKeys)
-        );
-        is_final || self.stand_in.is_some()
+    pub(super) fn is_stopped(&self) -> bool {
+        self.read_only.as_ref().is_some_and(ends_sending) || self.stand_in.is_some()
     }
 
     /// Another mount has changed rows; perhaps the row of the slot.
@@ -72,4 +68,12 @@ impl<S: Storage> Volume<S> {
             own.is_renewed = false;
         }
     }
+}
+
+/// Whether a mount may send nothing more, for this reason.
+pub(super) const fn ends_sending(notice: &Notice) -> bool {
+    matches!(
+        notice,
+        Notice::Buried(_) | Notice::Revoked(_) | Notice::NewKeys
+    )
 }

@@ -132,6 +132,9 @@ impl<S: Storage> Volume<S> {
 
     /// Asks an account of the group to store a pack, or whether it has the pack after all. Packs wait while all members rest.
     pub(super) fn send_pack(&mut self, number: PackNumber) {
+        if self.is_stopped() {
+            return;
+        }
         let Some(upload) = self.uploads.packs.get(&number.0) else {
             return;
         };

@@ -65,6 +65,30 @@ fn a_mount_whose_slot_is_removed_stops_sending_and_keeps_the_journal() {
     assert_eq!(several.tree(0)["late"], "kept");
 }
 
+/// Such a mount once went on sending, and told nobody of the removal.
+#[test]
+fn a_mount_that_is_read_only_for_another_reason_stops_sending_too() {
+    let mut several = by_own_slots();
+    several.put(1, "late", "kept");
+    several.volume(1).fail(Notice::Pack("a reason".to_owned()));
+    assert!(!several.volume(1).is_stopped());
+    several.mounts[1].is_held = true;
+    several.begin_change(0, removal());
+    several.changed(0).unwrap();
+    several.mounts[1].is_held = false;
+    for _ in 0..4 {
+        several.pass(1);
+    }
+    several.quiet();
+    assert_eq!(several.volume(1).read_only(), Some(&Notice::Revoked(2)));
+    assert!(several.mounts[1].notices.contains(&Notice::Revoked(2)));
+    assert!(several.volume(1).is_stopped());
+    assert!(!several.tree(0).contains_key("late"));
+    // A weaker reason does not take its place.
+    several.volume(1).fail(Notice::Behind);
+    assert_eq!(several.volume(1).read_only(), Some(&Notice::Revoked(2)));
+}
+
 #[test]
 fn another_secret_for_the_slot_is_told_and_stops_nothing() {
     let mut several = by_own_slots();
