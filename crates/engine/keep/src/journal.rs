@@ -102,7 +102,7 @@ impl<S: Storage> Journal<S> {
         names.sort_unstable();
         failed::mend(
             &journal.storage,
-            names.last().map(|(_, name)| name.as_str()),
+            names.iter().rev().map(|(_, name)| name.as_str()),
         )?;
         let count = names.len();
         for (number, (first, name)) in names.into_iter().enumerate() {

@@ -149,6 +149,30 @@ fn a_failed_sync_is_final_and_the_next_start_writes_anew() {
     }
 }
 
+/// The thread of the disk syncs a segment while the next one begins: the failure once was mended in the next one alone.
+#[test]
+fn a_failed_sync_of_an_ended_segment_is_mended_there() {
+    let disk = MemoryDisk::default();
+    let (mut journal, _) = open(&disk, 1);
+    journal.limit_segments(100);
+    journal.append(&[write(200)]).unwrap();
+    let file = journal.take_unsynced().unwrap();
+    disk.fail_syncs(true);
+    assert!(file.sync().is_err());
+    disk.fail_syncs(false);
+    // The disk says at the end of the segment that all is well.
+    journal.append(&[write(100)]).unwrap();
+    assert_eq!(journal.segments.len(), 2);
+    journal.sync_failed();
+    drop(journal);
+    let (mut journal, positions) = open(&disk, 2);
+    assert_eq!(positions.len(), 2);
+    journal.append(&[write(100)]).unwrap();
+    journal.sync().unwrap();
+    disk.crash(&mut Unsynced);
+    assert_eq!(open(&disk, 3).1.len(), 3);
+}
+
 /// A failed write once left its place to the next record, which was sealed with an equal nonce.
 #[test]
 fn nothing_follows_a_failed_write() {
