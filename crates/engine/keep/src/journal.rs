@@ -255,7 +255,8 @@ impl<S: Storage> Journal<S> {
     /// A full disk has the record wait in memory: [`Self::is_full`].
     ///
     /// # Errors
-    /// The error of the disk. Nothing is written then, or a torn record that a start cuts away.
+    /// The error of the disk. Nothing is written then, or a torn record that a start cuts away. [`io::ErrorKind::InvalidInput`] for
+    /// a record that is too long; the journal stays usable.
     pub fn append(&mut self, parts: &[Part]) -> io::Result<u64> {
         self.expect_whole()?;
         let record = self.sealed(parts)?;
@@ -284,7 +285,8 @@ impl<S: Storage> Journal<S> {
         sealed.extend_from_slice(&tag);
         let length = u32::try_from(sealed.len()).unwrap_or(u32::MAX);
         if length > SEALED_MAX {
-            return Err(io::Error::other("a record is too long"));
+            let kind = io::ErrorKind::InvalidInput;
+            return Err(io::Error::new(kind, "a record is too long"));
         }
         let mut record = Vec::with_capacity(sealed.len().saturating_add(20));
         record.extend_from_slice(&self.position.to_le_bytes());

@@ -184,6 +184,16 @@ fn nothing_follows_a_failed_write() {
     assert_eq!(open(&disk, 2).1.len(), 0);
 }
 
+#[test]
+fn a_record_that_is_too_long_has_an_error_of_its_own() {
+    let disk = MemoryDisk::default();
+    let (mut journal, _) = open(&disk, 1);
+    let error = journal.append(&[write(SEALED_MAX as usize)]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    journal.append(&[write(100)]).unwrap();
+    assert_eq!(open(&disk, 2).1.len(), 1);
+}
+
 /// A full disk once left a segment without a head, whose name then stood in the way.
 #[test]
 fn a_segment_begins_when_a_full_disk_has_room_again() {

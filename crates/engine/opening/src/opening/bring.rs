@@ -4,6 +4,8 @@
 //! The journal gets one record about the result, and the volume begins as with any other journal: a kill before has everything
 //! done once more, and a kill behind finds everything done.
 
+use std::io;
+
 use vere_ports::storage::Storage;
 use vere_replay::{Replay, Stranded, bring_in};
 
@@ -70,7 +72,7 @@ impl<S: Storage> Opening<S> {
             (writer, sequence, block),
             &label,
         )?;
-        let position = journal.append(&parts)?;
+        let position = journal.append(&parts).map_err(too_long)?;
         journal.sync()?;
         self.records.push((position, parts));
         Ok(Brought {
@@ -78,5 +80,27 @@ impl<S: Storage> Opening<S> {
             follow,
             merged,
         })
+    }
+}
+
+/// A merge with more changes than a record of the journal has place for: every later start would fail the same way, so the journal
+/// counts as one without a way into the volume, and the remedy is named.
+fn too_long(error: io::Error) -> OpenError {
+    match error.kind() {
+        io::ErrorKind::InvalidInput => OpenError::Overtaken,
+        _ => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merge_beyond_a_record_has_a_remedy() {
+        let long = io::Error::from(io::ErrorKind::InvalidInput);
+        assert!(matches!(too_long(long), OpenError::Overtaken));
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert!(matches!(too_long(full), OpenError::Io(_)));
     }
 }
