@@ -82,8 +82,11 @@ impl Gathered {
             let mut now = value.clone();
             match Key::decode(key) {
                 Ok(Key::Extents { inode, offset }) => {
-                    now = now.filter(|row| has_packs(tree, offset, row));
-                    let is_lost = now.is_none() && value.is_some();
+                    let is_lost = match &now {
+                        Some(row) => !has_packs(tree, offset, row)?,
+                        None => false,
+                    };
+                    now = now.filter(|_| !is_lost);
                     let coverage = if is_lost {
                         Coverage::Lost
                     } else {
@@ -135,13 +138,14 @@ impl Gathered {
 }
 
 /// Whether every pack of a row of extents is there.
-fn has_packs(tree: &Tree, offset: u64, row: &[u8]) -> bool {
+fn has_packs(tree: &Tree, offset: u64, row: &[u8]) -> Result<bool, Errno> {
     let runs = decode_extents(offset, row).unwrap_or_default();
-    let mut extents = runs.into_iter().filter_map(|run| run.extent);
-    extents.all(|extent| {
-        let pack = Key::Pack(extent.pack.0).encode();
-        tree.contains(&pack).unwrap_or(false)
-    })
+    for extent in runs.into_iter().filter_map(|run| run.extent) {
+        if !tree.contains(&Key::Pack(extent.pack.0).encode())? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The content of a file as far as changes tell.

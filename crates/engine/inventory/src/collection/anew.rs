@@ -44,7 +44,7 @@ pub struct Anew {
     pub until: Timestamp,
     /// Files whose rows have changed.
     pub files: usize,
-    /// Octets of the files that were begun with.
+    /// Octets of these files.
     pub octets: u64,
 }
 
@@ -55,6 +55,8 @@ pub struct File {
     pub inode: Inode,
     /// The size and the version of the content, as read.
     pub version: (u64, u64),
+    /// Octets of all pieces.
+    pub octets: u64,
     /// The rows of extents, as read.
     before: BTreeMap<Vec<u8>, Vec<u8>>,
     left: VecDeque<(u64, Run)>,
@@ -136,6 +138,7 @@ impl File {
     ) -> Result<Option<Self>, Errno> {
         let before = rows_of(tree, inode)?;
         let mut left = VecDeque::new();
+        let mut octets = 0_u64;
         for (key, value) in &before {
             let Ok(Key::Extents { offset, .. }) = Key::decode(key) else {
                 continue;
@@ -147,6 +150,7 @@ impl File {
             for run in runs {
                 if run.extent.is_some() {
                     left.push_back((at, run));
+                    octets = octets.saturating_add(run.length);
                 }
                 at = at.saturating_add(run.length);
             }
@@ -154,6 +158,7 @@ impl File {
         Ok(Some(Self {
             inode,
             version,
+            octets,
             before,
             left,
             reading: HashMap::new(),

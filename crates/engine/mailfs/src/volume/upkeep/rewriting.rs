@@ -59,8 +59,20 @@ impl<S: Storage> Volume<S> {
                 anew.file = Some(file);
                 return Ok(false);
             }
-            if !file.is_lost && self.replace_extents(&file)? {
-                anew.files = anew.files.saturating_add(1);
+            if file.is_lost {
+                continue;
+            }
+            match self.replace_extents(&file) {
+                Ok(true) => {
+                    anew.files = anew.files.saturating_add(1);
+                    anew.octets = anew.octets.saturating_add(file.octets);
+                }
+                Ok(false) => {}
+                Err(errno) => {
+                    // The packs are stored: another try needs the rows alone.
+                    anew.file = Some(file);
+                    return Err(errno);
+                }
             }
         }
     }
@@ -78,7 +90,6 @@ impl<S: Storage> Volume<S> {
             anew.fragments.found.pop();
             if let Some(file) = file {
                 anew.octets_left = anew.octets_left.saturating_sub(octets);
-                anew.octets = anew.octets.saturating_add(octets);
                 anew.file = Some(Box::new(file));
                 return Ok(true);
             }
