@@ -173,6 +173,8 @@ impl<S: Storage> Volume<S> {
                     return;
                 }
                 Err(error) => {
+                    // A commit of the mount on top would take the other mount's changes back.
+                    self.follow.coming.push_front(coming);
                     self.fail(Notice::Rows(error));
                     return;
                 }

@@ -2,9 +2,11 @@
 
 use super::rig::{ROOT, Several};
 use super::*;
+use crate::format::MailId;
 use crate::pages::PageTree;
 use crate::volume::CollectTerms;
-use crate::volume::state::follow::COMING_MAX;
+use crate::volume::record::Won;
+use crate::volume::state::follow::{COMING_MAX, Coming};
 
 const FOLDERS: usize = 6;
 const FILES: usize = 40;
@@ -282,4 +284,37 @@ fn a_commit_over_pages_that_are_not_there_keeps_earlier_states() {
     several.sync(1).unwrap();
     assert_ne!(several.volume(1).chain.head().0, before);
     assert!(several.volume(1).follow.since(before).is_some());
+}
+
+/// The commit was once forgotten, and the next commit of the mount lay on top of rows that the mount did not have.
+#[test]
+fn a_commit_that_cannot_be_merged_bars_further_commits() {
+    let mut several = Several::new(2);
+    several.put(0, "file", "base");
+    several.quiet();
+    several.put(1, "file", "changed");
+    let volume = several.volume(1);
+    let place = volume.chain.place();
+    let won = Won {
+        commit: MailId([9; 16]),
+        generation: place.generation + 1,
+        ..place
+    };
+    volume.comes(Coming {
+        won,
+        rows: Vec::new(),
+        octets: 100,
+        writer: 77,
+        epoch: 1,
+        merged: Vec::new(),
+        checkpoint: None,
+        is_own_merge: false,
+    });
+    volume.journal.sync_failed();
+    volume.go_on_following();
+    assert!(matches!(volume.read_only(), Some(Notice::Rows(_))));
+    assert!(volume.is_behind());
+    let generation = volume.chain.end().1;
+    assert!(several.sync(1).is_err());
+    assert_eq!(several.volume(1).chain.end().1, generation);
 }
