@@ -70,6 +70,8 @@ pub struct Chain {
     covered: u64,
     /// The numbers of the log have changed, or commits are gone: the chain stands still.
     is_standing: bool,
+    /// Whether commits on the way wait for the local disk.
+    is_held: bool,
     /// Whether the order is broken on purpose.
     skips_gaps: bool,
 }
@@ -96,6 +98,7 @@ impl Chain {
             children: HashMap::new(),
             covered: 0,
             is_standing: false,
+            is_held: false,
             skips_gaps: false,
         }
     }
@@ -141,6 +144,16 @@ impl Chain {
     /// The chain stands still: the log is out of reach.
     pub const fn stand(&mut self) {
         self.is_standing = true;
+    }
+
+    /// Whether no mail is handed out: the journal must have the beginning of a commit before the log has the commit.
+    pub const fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
+    /// Whether commits on the way wait for the local disk.
+    pub const fn is_held(&self) -> bool {
+        self.is_held
     }
 
     /// Commits on the way.
@@ -315,8 +328,9 @@ impl Chain {
         if self.is_standing {
             return None;
         }
+        let is_held = self.is_held;
         let waiting = self.all().find(|sent| sent.state == State::Waiting);
-        if let Some(waiting) = waiting {
+        if let Some(waiting) = waiting.filter(|_| !is_held) {
             waiting.state = State::Appending;
             return Some(Next::Append(waiting.id, waiting.mail.clone()));
         }

@@ -148,7 +148,7 @@ impl<S: Storage> Volume<S> {
         let id = sealed.mail_id();
         let noted = self.journal.append(&[Part::Adopts(id)]);
         noted
-            .and_then(|_| self.journal.sync())
+            .and_then(|_| self.sync_to_send())
             .map_err(|error| error.to_string())?;
         let subject = Subject::of(&sealed.head, Some(parent), Some(record.generation));
         let mail = mail::wrap(
@@ -236,7 +236,7 @@ impl<S: Storage> Volume<S> {
             return Ok(());
         }
         // A commit in the log whose beginning a power cut takes away would look like another mount's.
-        self.journal.sync()
+        self.sync_to_send()
     }
 
     /// Has the rows of files say what is placed: the whole content where all of it is, else the content of a snapshot.

@@ -1,6 +1,7 @@
 //! Calls: the tree answers, the journal keeps, and some wait for accounts.
 
 use std::collections::BTreeSet;
+use std::io;
 
 use vere_ports::files::{Call, CallId, Caller, Errno, Inode, RenameMode, Reply};
 use vere_ports::mail_accounts::Urgency;
@@ -195,7 +196,7 @@ impl<S: Storage> Volume<S> {
         {
             return;
         }
-        if self.is_unconfirmed() {
+        if self.is_unconfirmed() || !self.has_numbers() {
             return;
         }
         // Too few octets for a certain cut are not searched again with each write.
@@ -255,10 +256,9 @@ impl<S: Storage> Volume<S> {
     /// The number of the next mail.
     pub(super) fn next_pack(&mut self) -> PackNumber {
         let (next, reserved) = self.sequence;
-        if next >= reserved {
-            let reserved = next.saturating_add(RESERVED);
-            self.sequence.1 = reserved;
-            self.reserve();
+        if next >= reserved && !self.reserve_from(next) {
+            let full = io::Error::from(io::ErrorKind::StorageFull);
+            self.fail(Notice::Journal(full.to_string()));
         }
         self.sequence.0 = next.saturating_add(1);
         PackNumber::new(self.writer, next).unwrap_or(PackNumber(u64::MAX))
@@ -266,33 +266,11 @@ impl<S: Storage> Volume<S> {
 
     /// Reserves further homes before the reserved ones are in use.
     pub(super) fn reserve_homes(&mut self) {
-        if self.files.numbers().is_short() {
+        if self.files.numbers().is_short() && !self.journal.is_full() {
             self.block_end = self
                 .block_end
                 .saturating_add(u32::try_from(RESERVED).unwrap_or(0));
             self.reserve();
-        }
-    }
-
-    /// Notes in the journal which numbers may be in use.
-    pub(super) fn reserve(&mut self) {
-        self.files.numbers().extend(self.block_end);
-        if self.is_registering() {
-            // Another machine may take the number first; the journal gets the number with the registration.
-            return;
-        }
-        let part = Part::Reserved {
-            writer: self.writer,
-            sequence: self.sequence.1,
-            block: self.block_end,
-        };
-        // A number taken back by a power cut would be given twice.
-        let kept = self
-            .journal
-            .append(&[part])
-            .and_then(|_| self.journal.sync());
-        if let Err(error) = kept {
-            self.fail(Notice::Journal(error.to_string()));
         }
     }
 

@@ -74,6 +74,9 @@ impl<S: Storage> Volume<S> {
             // `pages_came` goes on.
             return;
         }
+        if !self.commits.wants.is_empty() && !self.has_numbers() {
+            return;
+        }
         self.send_contents();
         if self.is_barred() {
             return;

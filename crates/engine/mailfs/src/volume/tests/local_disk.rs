@@ -118,6 +118,90 @@ fn mails_under_way_arrive_while_the_disk_is_full() {
     assert!(world.get(ROOT, "a").unwrap() == data);
 }
 
+/// A world whose disk is full behind a write of so many octets, and a further file with a short content.
+fn filled_by(octets: usize) -> (World, Handle, Result<Reply, Errno>) {
+    let mut world = World::new(1);
+    let handle = fill(&mut world);
+    let (_, short) = world.create(ROOT, "short");
+    world.write(short, 0, b"content");
+    let written = world.call(write(handle, 6, &noise(1, octets)));
+    (world, short, written)
+}
+
+/// The longest write that the journal has room for: the record of a commit has no room behind.
+fn longest_write() -> usize {
+    let (mut fits, mut exceeds) = (0, 900_000);
+    while exceeds - fits > 1 {
+        let middle = usize::midpoint(fits, exceeds);
+        if filled_by(middle).2.is_ok() {
+            fits = middle;
+        } else {
+            exceeds = middle;
+        }
+    }
+    fits
+}
+
+/// The record of a commit once turned the mount read-only for good.
+#[test]
+fn a_commit_waits_for_room_on_the_disk() {
+    let octets = longest_write();
+    for is_killed in [false, true] {
+        let (mut world, handle, written) = filled_by(octets);
+        written.unwrap();
+        let call = Call::Fsync {
+            handle,
+            data_only: false,
+        };
+        let id = world.begin(call);
+        world.settle();
+        assert!(world.volume().journal.is_full());
+        assert_eq!(world.volume().read_only(), None);
+        assert!(!world.replies.contains_key(&id));
+        assert!(world.volume().chain.is_held());
+        assert!(world.notices.contains(&Notice::DiskFull));
+        let content = [b"before".as_slice(), &noise(1, octets)].concat();
+        assert!(world.get(ROOT, "a").unwrap() == content);
+        if is_killed {
+            world.kill();
+            world.disk.set_capacity(None);
+            world.mount().unwrap();
+            world.sync().unwrap();
+        } else {
+            world.disk.set_capacity(None);
+            world.pass(Duration::from_secs(2));
+            assert_eq!(world.replies.remove(&id), Some(Ok(Reply::Done)));
+        }
+        world.put(ROOT, "b", b"after");
+        world.sync().unwrap();
+        world.lose_folder();
+        world.mount().unwrap();
+        assert!(world.get(ROOT, "a").unwrap() == content);
+        assert_eq!(world.get(ROOT, "b").unwrap(), b"after");
+        assert_eq!(world.get(ROOT, "short").unwrap(), b"content");
+    }
+}
+
+/// Numbers once were given although the journal had no room for the note about them, or the mount turned read-only.
+#[test]
+fn no_numbers_are_given_without_room_for_the_note() {
+    let (mut world, handle, written) = filled_by(longest_write());
+    written.unwrap();
+    let next = world.volume().sequence.0;
+    world.volume().sequence.1 = next;
+    let call = Call::Fsync {
+        handle,
+        data_only: false,
+    };
+    let id = world.begin(call);
+    world.settle();
+    assert_eq!(world.volume().sequence, (next, next));
+    assert_eq!(world.volume().read_only(), None);
+    world.disk.set_capacity(None);
+    world.pass(Duration::from_secs(2));
+    assert_eq!(world.replies.remove(&id), Some(Ok(Reply::Done)));
+}
+
 /// The disk fails to sync what a commit begins: an fsync once was told, at its second try, that all was on the servers, and the
 /// content could not be read any more.
 #[test]
