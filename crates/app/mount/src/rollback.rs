@@ -33,7 +33,13 @@ fn free_name(journal: &Path) -> Result<PathBuf, Failure> {
 /// A journal that was set aside: a path, or a name in the state folder.
 pub(crate) fn find_aside(state: &Path, given: &Path) -> Result<PathBuf, Failure> {
     let place = [given.to_owned(), state.join(given)];
-    let is_journal = |path: &PathBuf| path.is_dir() && *path != folders::journal(state);
+    let is_segment = |file: fs::DirEntry| {
+        let name = file.file_name();
+        name.to_string_lossy().starts_with("journal-")
+    };
+    let has_segment =
+        |path: &PathBuf| fs::read_dir(path).is_ok_and(|all| all.flatten().any(is_segment));
+    let is_journal = |path: &PathBuf| *path != folders::journal(state) && has_segment(path);
     let found = place.into_iter().find(is_journal);
     found.ok_or_else(|| {
         Failure::new(format!(
@@ -156,19 +162,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
         fs::create_dir_all(&journal).unwrap();
-        fs::write(journal.join("old"), "x").unwrap();
+        fs::write(journal.join("journal-old"), "x").unwrap();
         set_aside(&journal).unwrap();
-        fs::write(journal.join("new"), "x").unwrap();
+        fs::write(journal.join("journal-new"), "x").unwrap();
         let name = Path::new("journal.set-aside-1");
         assert!(find_aside(folder.path(), Path::new("journal")).is_err());
         assert!(find_aside(folder.path(), Path::new("absent")).is_err());
+        fs::create_dir(folder.path().join("cache")).unwrap();
+        assert!(find_aside(folder.path(), Path::new("cache")).is_err());
         let given = find_aside(folder.path(), name).unwrap();
         let aside = swap(&journal, &given).unwrap();
-        assert!(journal.join("old").exists() && aside.join("new").exists());
+        assert!(journal.join("journal-old").exists() && aside.join("journal-new").exists());
         assert!(aside.ends_with("journal.set-aside-2") && !given.exists());
         // A journal that cannot move leaves the present one in place.
         assert!(swap(&journal, &folder.path().join("absent")).is_err());
-        assert!(journal.join("old").exists());
+        assert!(journal.join("journal-old").exists());
     }
 
     #[test]
