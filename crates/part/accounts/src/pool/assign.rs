@@ -18,8 +18,8 @@ impl Pool {
         }
         self.slots.promote();
         let no_more = self.slots.len() >= self.pace.connections(now) || now < self.pace.dial_from;
-        // The first connection serves all, until the second one has its login: a start waits for one login, not for two.
-        let is_first = !self.slots.has_had_both();
+        // The first connection serves all while the second one has no login yet: a start waits for one login, not for two.
+        let is_first = !self.slots.has_had_both() && self.slots.any_common_dials();
         // A connection that waits for commits of an account without commits would be of no use to anybody.
         let shares = !self.has_commits || is_first || no_more && !self.slots.any_common();
         let (mut lead_full, mut others_full) = (false, false);

@@ -301,8 +301,9 @@ impl Pool {
                 && !self.reads_too_far(&asked.request)
         });
         let allowed = self.pace.connections(now);
-        // A start needs both connections, and a login takes round trips; an account that fails is tried by one.
-        let dials = match self.pace.has_failed() {
+        // Several requests at a start need both connections, and a login takes round trips; an account that fails is tried by one.
+        let is_one = self.pace.has_failed() || self.queue.len() < 2;
+        let dials = match is_one {
             true => self.slots.any_dials(),
             false => self.slots.any_common_dials(),
         };
