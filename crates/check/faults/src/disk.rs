@@ -154,9 +154,12 @@ impl MemoryDisk {
         let mut disk = lock(&self.0);
         (disk.fail_syncs, disk.fail_reads) = (false, false);
         (disk.stop_at, disk.fail_at) = (None, None);
-        // Directories are journaled: a prefix of the changes survives.
+        // Directories are journaled: nothing since the last sync survives, or a prefix of the changes.
         let pending = std::mem::take(&mut disk.pending_names);
-        let survive = fate.pick(pending.len() + 1);
+        let survive = match fate.pick(2) {
+            0 => 0,
+            _ => fate.pick(pending.len() + 1),
+        };
         let mut names = std::mem::take(&mut disk.durable_names);
         for change in &pending[..survive] {
             change.apply(&mut names);
