@@ -132,7 +132,7 @@ fn a_journal_that_was_set_aside_is_brought_in_by_command() {
     volume.umount();
     assert_only_the_log_is_hurt(&mut checking());
     expect_all(&volume);
-    // The journal is in its place: there is none to bring in any more.
+    // The journal has its place back, so no journal is left to bring in.
     let said = fails_with(&mut checking(), 1);
     assert_has(
         &said,
