@@ -9,12 +9,11 @@ use vere_process::failure::Failure;
 
 use crate::args::{SecretArgs, VolumeArgs};
 use crate::control::{Request, ask};
+use crate::engine::Engine;
 use crate::folders::{self, Description, Lock};
-use crate::host::Host;
-use crate::links::Links;
 use crate::news::News;
 use crate::rollback;
-use crate::serve::{LAST_SYNC, Opened, open, read_slot};
+use crate::serve::{LAST_SYNC, open, read_slot};
 use crate::session;
 use crate::volume::How;
 
@@ -58,29 +57,17 @@ fn send_all(description: &Description, secret: &SecretArgs) -> Result<(), Failur
     };
     let described = description.read()?;
     let opener = session::opener(secret, &described)?;
-    let Opened {
-        live,
-        clock,
-        asks,
-        events,
-        happened,
-        lock: _lock,
-        cache: _cache,
-        ..
-    } = open(description, &described, &opener, &How::default(), &mut news)?;
-    let links = Links {
-        kernel: None,
-        accounts: asks,
-        events: events.clone(),
-    };
-    let host = Host::start(live, clock, (events, happened), links)?;
+    let opened = open(description, &described, &opener, &How::default(), &mut news)?;
+    let engine = Engine::start(opened)?;
     let (done, all_done) = channel();
-    let asked = host.with(PATIENCE, move |live, now| live.finish(now, done));
+    let asked = engine
+        .host
+        .with(PATIENCE, move |live, now| live.finish(now, done));
     let sent = asked.and_then(|()| all_done.recv_timeout(LAST_SYNC).ok());
-    let stopped = host.with(PATIENCE, |live, _| {
+    let stopped = engine.host.with(PATIENCE, |live, _| {
         live.volume().read_only().map(Notice::to_string)
     });
-    host.stop();
+    engine.host.stop();
     match (sent, stopped) {
         (Some(Ok(())), Some(None)) => Ok(()),
         (_, Some(Some(reason))) => Err(Failure::new(reason)),

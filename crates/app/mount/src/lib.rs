@@ -14,6 +14,7 @@ mod collections;
 mod commands;
 mod control;
 mod copies;
+mod engine;
 mod facts;
 mod figures;
 mod folders;

@@ -13,15 +13,15 @@ use crate::args::{CheckArgs, GcArgs, SecretArgs, VolumeArgs};
 use crate::bring_in;
 use crate::collections;
 use crate::control::{Request, ask};
+use crate::engine::Engine;
 use crate::figures::octets;
 use crate::folders::{self, Description};
-use crate::host::{Event, Host};
-use crate::links::Links;
+use crate::host::Event;
 use crate::news::News;
 use crate::progress::Watch;
 use crate::rollback::Leave;
 use crate::runs;
-use crate::serve::{Opened, finish, open, read_slot};
+use crate::serve::{finish, open, read_slot};
 use crate::session;
 use crate::volume::{How, Live, Upkeep};
 
@@ -112,28 +112,14 @@ fn perform(
     drop(watch);
     let described = description.read()?;
     let opener = session::opener(secret, &described)?;
-    let Opened {
-        live,
-        clock,
-        asks,
-        events,
-        happened,
-        lock: _lock,
-        cache: _cache,
-        ..
-    } = open(&description, &described, &opener, how, &mut news)?;
-    let links = Links {
-        kernel: None,
-        accounts: asks,
-        events: events.clone(),
-    };
-    let host = Host::start(live, clock, (events.clone(), happened), links)?;
-    let told = events.clone();
+    let opened = open(&description, &described, &opener, how, &mut news)?;
+    let engine = Engine::start(opened)?;
+    let told = engine.events.clone();
     let watch = Watch::start(volume.json, move || Some(runs::progress(&told)));
-    let report = run(&events);
+    let report = run(&engine.events);
     drop(watch);
-    finish(&host);
-    host.stop();
+    finish(&engine.host);
+    engine.host.stop();
     report.map_err(Failure::new)
 }
 

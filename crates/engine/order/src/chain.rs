@@ -513,11 +513,7 @@ mod tests {
     /// Another mount's older mail is shown late: the own commit behind waits for the mail.
     #[test]
     fn a_mail_that_is_shown_late_is_waited_for() {
-        let mut chain = Chain::new(won(3, 10), 10);
-        let own = MailId([2; 16]);
-        chain.send(own, Bytes::from_static(b"mail"));
-        assert!(matches!(chain.poll(), Some(Next::Append(..))));
-        chain.appended(own, Some((7, 12)));
+        let (mut chain, own) = with_own_at(12);
         assert_eq!(chain.poll(), Some(Next::List(11)));
         let with_own = |mut mails: Vec<Listed>| {
             mails.push(Listed {
@@ -537,11 +533,7 @@ mod tests {
     /// A UID that stays away is absent, and nothing is appended twice.
     #[test]
     fn a_uid_that_two_listings_lack_is_absent() {
-        let mut chain = Chain::new(won(3, 10), 10);
-        let own = MailId([2; 16]);
-        chain.send(own, Bytes::from_static(b"mail"));
-        assert!(matches!(chain.poll(), Some(Next::Append(..))));
-        chain.appended(own, Some((7, 13)));
+        let (mut chain, own) = with_own_at(13);
         for round in 0..2 {
             chain.look_again();
             assert_eq!(chain.poll(), Some(Next::List(11)), "{round}");
@@ -557,14 +549,20 @@ mod tests {
     /// The own mail is not shown for a moment, while a younger one is: the same octets are not sent again.
     #[test]
     fn an_own_mail_that_is_shown_late_is_not_sent_again() {
+        let (mut chain, _own) = with_own_at(12);
+        assert_eq!(chain.poll(), Some(Next::List(11)));
+        assert!(chain.listed(7, vec![listed(11), listed(13)]));
+        assert!(matches!(chain.poll(), Some(Next::Won(won)) if won.uid == 12));
+    }
+
+    /// A chain that ends with UID 10, and a commit of the mount stored at this UID.
+    fn with_own_at(uid: u32) -> (Chain, MailId) {
         let mut chain = Chain::new(won(3, 10), 10);
         let own = MailId([2; 16]);
         chain.send(own, Bytes::from_static(b"mail"));
         assert!(matches!(chain.poll(), Some(Next::Append(..))));
-        chain.appended(own, Some((7, 12)));
-        assert_eq!(chain.poll(), Some(Next::List(11)));
-        assert!(chain.listed(7, vec![listed(11), listed(13)]));
-        assert!(matches!(chain.poll(), Some(Next::Won(won)) if won.uid == 12));
+        chain.appended(own, Some((7, uid)));
+        (chain, own)
     }
 
     fn subject_of(mail: MailId) -> String {

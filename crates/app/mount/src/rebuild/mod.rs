@@ -19,13 +19,13 @@ use vere_settings::{Volume as Described, VolumeAccount};
 
 use crate::args::RebuildArgs;
 use crate::bars::{bar, show};
+use crate::engine::Engine;
 use crate::folders::{self, Description};
 use crate::host::{Event, Host};
-use crate::links::Links;
 use crate::news::News;
 use crate::runs;
 use crate::secrets::Opener;
-use crate::serve::{Opened, finish, open};
+use crate::serve::{finish, open};
 use crate::volume::{How, Live, Upkeep};
 
 use report::{Origin, Report};
@@ -141,51 +141,41 @@ fn check(
     };
     let opened = open(description, described, opener, how, &mut news);
     reading.finish_and_clear();
-    let Opened {
-        live,
-        clock,
-        asks,
-        events,
-        happened,
-        lock: _lock,
-        cache: _cache,
-        ..
-    } = opened?;
+    let opened = opened?;
+    let live = &opened.live;
     let rows = live.volume().facts()?;
     let (checkpoint, commits) = live.volume().origin();
     let generation = live.volume().status().generation;
     let stands_in = live.volume().stands_in().is_some();
     report.accounts_differ = account_rows(&rows) != account_rows(report.rows());
-    let links = Links {
-        kernel: None,
-        accounts: asks,
-        events: events.clone(),
-    };
-    let host = Host::start(live, clock, (events.clone(), happened), links)?;
+    let engine = Engine::start(opened)?;
+    let events = &engine.events;
     let registered = match stands_in {
         // The machine registers with its first mount under the lead.
         true => Ok(()),
-        false => wait_until_registered(&host),
+        false => wait_until_registered(&engine.host),
     };
     let checked = registered.and_then(|()| {
         if stands_in {
-            return Ok((run_check(&events, false)?, 0));
+            return Ok((run_check(events, false)?, 0));
         }
         let Some(found) = found else {
-            return checked(&events);
+            return checked(events);
         };
         let is_new = checkpoint.is_none() && commits == 0;
         let is_lost = is_new || found.generation() > generation;
         if is_lost && !is_new {
             // The check has all pages read: what a file has already is no lost content.
-            run_check(&events, true)?;
+            run_check(events, true)?;
         }
-        report.salvaged = salvage::place(&host, &events, found, is_lost)?;
-        checked(&events)
+        report.salvaged = salvage::place(&engine.host, events, found, is_lost)?;
+        checked(events)
     });
-    let status = host.with(SILENCE_MAX, |live, _| live.volume().status());
-    finish(&host);
-    host.stop();
+    let status = engine
+        .host
+        .with(SILENCE_MAX, |live, _| live.volume().status());
+    finish(&engine.host);
+    engine.host.stop();
     let (mut last, repaired) = checked?;
     last["repaired"] = repaired.into();
     report.check = last;
