@@ -151,6 +151,21 @@ const LAYERS: &[Layer] = &[
             ],
         ],
     ),
+    // A promotion gives another account what a lead has.
+    inner(
+        "crates/engine/promotion",
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            &[
+                "crates/engine/opening",
+                "crates/engine/order",
+                "crates/engine/placement",
+                "crates/engine/sealing",
+            ],
+        ],
+    ),
     // A volume brings files to accounts and back, and keeps octets on the local disk.
     inner(
         "crates/engine/mailfs",

@@ -119,9 +119,35 @@ pub enum AccountsCommand {
     /// Let an account go, mounted or not.
     ///
     /// Each pack of the account must be on another account of its group too; else the command names the number of packs and
-    /// changes nothing. The lead, the account with the order of all changes, stays. The mails of the volume in the account, in the
+    /// changes nothing. The lead, the account with the order of all changes, has to hand over first: `vere fs accounts lead`. The mails of the volume in the account, in the
     /// folder VereFS, are left to you.
     Remove(RemoveArgs),
+    /// Make another account the lead, whose log has the order of all changes, mounted or not.
+    ///
+    /// The account gets all changes and names first, and then a change that says so; mounts on this machine and on others go
+    /// over by themselves. The former lead becomes an account as all others, and can be removed. Where the lead is gone, or out
+    /// of reach for long, --force goes on from the copy of changes and names on another account. A command that was broken off
+    /// is brought to its end by the next one, or by the next mount.
+    ///
+    /// With --json: lead, epoch (of the lead: 1 at first), copied (mails), without (the former lead, if it was out of reach, or null).
+    ///
+    /// Example: vere fs accounts lead home 2
+    Lead(LeadArgs),
+}
+
+/// `vere fs accounts lead`
+#[derive(Debug, Args)]
+pub struct LeadArgs {
+    #[command(flatten)]
+    pub(crate) volume: VolumeArgs,
+    /// The number of the account, as `vere fs accounts list` prints it.
+    #[arg(value_name = "NUMBER")]
+    pub(crate) number: u16,
+    /// Go on without the lead where it does not answer.
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
 }
 
 /// `vere fs accounts remove`

@@ -416,7 +416,7 @@ pub(crate) fn check_lead(described: &Described, number: u16) -> Result<(), Strin
         return Ok(());
     }
     Err(format!(
-        "account {number}: expected another account than the lead, whose log has the order of all changes; found the lead, which stays until `vere fs` can change the lead"
+        "account {number}: expected another account than the lead, whose log has the order of all changes; found the lead: `vere fs accounts lead` makes another account the lead first"
     ))
 }
 

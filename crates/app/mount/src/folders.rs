@@ -7,8 +7,11 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use vere_mailfs::format::VolumeId;
+use vere_mailfs::format::slot::Slot;
 use vere_process::failure::Failure;
 use vere_settings::Volume;
+
+use crate::leads::{self, Known};
 
 /// The largest description, in octets.
 const FILE_MAX: u64 = 1 << 20;
@@ -40,7 +43,19 @@ impl Description {
     /// Reads and checks the file.
     pub(crate) fn read(&self) -> Result<Volume, Failure> {
         let shown = self.file.display().to_string();
-        Ok(Volume::parse(&self.text()?, &shown)?)
+        let mut described = Volume::parse(&self.text()?, &shown)?;
+        // The file names the lead of the beginning.
+        if let Ok(slot) = fs::read(self.slot())
+            && let Ok(slot) = Slot::decode(&slot)
+        {
+            let known = Known::read(&state(slot.head.volume)?)?;
+            let known = known.filter(|known| {
+                let mut accounts = described.accounts.iter();
+                accounts.any(|account| account.number == known.account)
+            });
+            described.lead = known.map_or(described.lead, |known| known.account);
+        }
+        Ok(described)
     }
 
     /// The text of the file.
@@ -84,6 +99,11 @@ fn read_text(file: &Path) -> std::io::Result<String> {
 pub(crate) fn state(volume: VolumeId) -> Result<PathBuf, Failure> {
     let folder = xdg("XDG_STATE_HOME", ".local/state")?;
     Ok(folder.join("vere/fs").join(volume.to_string()))
+}
+
+/// Notes the lead of today: after a crash there is the earlier file or the new one.
+pub(crate) fn note_lead(state: &Path, known: &Known) -> Result<(), Failure> {
+    replace_private(&leads::file(state), known.text().as_bytes())
 }
 
 /// The file with the octets of the day of an account. Not within the state: who removes the state has no new day.

@@ -24,6 +24,7 @@ mod hex;
 mod host;
 mod init;
 mod joining;
+mod leads;
 mod leaving;
 mod lines;
 mod links;
@@ -33,6 +34,7 @@ mod open;
 mod passwd;
 mod probe;
 mod progress;
+mod promote;
 mod provider;
 mod rebuild;
 mod rollback;
@@ -54,8 +56,8 @@ use nix::sys::resource::{Resource, setrlimit};
 use vere_process::failure::Failure;
 
 pub use args::{
-    AccountArgs, AccountsCommand, AddArgs, CheckArgs, FsCommand, GcArgs, InitArgs, Mode, ModeArgs,
-    MountArgs, PasswdArgs, RebuildArgs, RemoveArgs, SecretArgs, StrategyWord, UmountArgs,
+    AccountArgs, AccountsCommand, AddArgs, CheckArgs, FsCommand, GcArgs, InitArgs, LeadArgs, Mode,
+    ModeArgs, MountArgs, PasswdArgs, RebuildArgs, RemoveArgs, SecretArgs, StrategyWord, UmountArgs,
     VolumeArgs,
 };
 
@@ -84,6 +86,9 @@ pub fn run(command: &FsCommand) -> Result<(String, ExitCode), Failure> {
         FsCommand::Accounts {
             command: AccountsCommand::Remove(args),
         } => leaving::run(args),
+        FsCommand::Accounts {
+            command: AccountsCommand::Lead(args),
+        } => promote::command(args),
         FsCommand::Passwd(args) => passwd::run(args),
     };
     text.map(|text| (text, ExitCode::SUCCESS))

@@ -213,6 +213,8 @@ pub(crate) fn terms(description: &Description) -> Terms {
     Terms {
         accounts: accounts.collect(),
         lead: description.lead,
+        lead_epoch: 1,
+        is_new_lead: false,
         metadata_accounts: description.metadata_accounts,
         groups,
         strong: description.strong,

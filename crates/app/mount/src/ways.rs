@@ -10,11 +10,15 @@ use vere_mailfs::volume::{
 };
 use vere_ports::mail_accounts::Fault;
 use vere_process::failure::Failure;
+use vere_promotion::Source;
 
 use crate::accounts::Ask;
+use crate::folders;
 use crate::host::{Clock, Event};
+use crate::leads::Known;
 use crate::lines::{self, Level};
 use crate::news::News;
+use crate::promote;
 use crate::rollback;
 use crate::volume::{How, Live, Refusal, moment, random, storage};
 
@@ -23,7 +27,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Requests to copies have numbers from multiples of this one on: late answers of the lead are told apart.
 const FIRST_OF_COPY: u64 = 1 << 32;
 /// Requests of a volume that is opened by the local disk behind the accounts have numbers from this one on.
-const FIRST_OF_DISK: u64 = 1 << 56;
+const FIRST_OF_DISK: u64 = 1 << 60;
+
+/// Requests to another lead have numbers from multiples of this one on.
+const FIRST_OF_LEAD: u64 = 1 << 48;
+/// Changes of the lead that a start follows.
+const LEADS_MAX: usize = 4;
 
 /// An account with a copy, why the lead is not asked, and the first number of requests.
 type Copy = (u16, String, u64);
@@ -39,24 +48,28 @@ enum Way {
     Copy(Copy),
     /// By the log, with a journal whose base is gone.
     Stranded(Stranded),
+    /// By the log of a lead that the journal does not know.
+    NewLead,
     /// By the local disk, with the first number of requests.
     Disk(Local, u64),
 }
 
 /// The needs of every way.
 struct Ways<'a> {
-    terms: &'a Terms,
+    terms: Terms,
     of: &'a Create,
     how: &'a How,
     journal: &'a Path,
     clock: Clock,
     ask: &'a dyn Fn(Ask),
     answers: &'a Receiver<Event<Live>>,
+    /// Leads that were tried besides the first one.
+    leads: u64,
 }
 
 /// Opens a volume from log and journal. `ask` takes requests, answers come as events; `news` hears the commits read and all.
 pub(crate) fn open(
-    (terms, of): (Terms, Create),
+    (mut terms, of): (Terms, Create),
     how: &How,
     journal: &Path,
     clock: Clock,
@@ -64,21 +77,24 @@ pub(crate) fn open(
     answers: &Receiver<Event<Live>>,
     news: &mut dyn FnMut(News),
 ) -> Result<Live, Refusal> {
-    let ways = Ways {
-        terms: &terms,
+    let state = journal.parent().unwrap_or(journal);
+    let known = Known::read(state)?;
+    if let Some(known) = known {
+        known.apply(&mut terms);
+    }
+    let mut ways = Ways {
+        terms,
         of: &of,
         how,
         journal,
         clock,
         ask,
         answers,
+        leads: 0,
     };
     let mut opened = ways.first(news)?;
-    if let Err(OpenError::Account(lead, fault)) = &opened
-        && *lead == terms.lead
-        && is_outage(fault)
-    {
-        let reason = fault.to_string();
+    opened = ways.follow_leads(opened, news)?;
+    if let Some(reason) = ways.outage(&opened) {
         opened = ways.without_lead(opened, &reason, news)?;
         if let Ok(volume) = &opened
             && let Some(notice) = volume.read_only()
@@ -105,14 +121,45 @@ pub(crate) fn open(
         rollback::set_aside(journal)?;
         let first = (lost.generation, lost.rows.as_slice());
         let of_root = (lost.owner, moment(clock.now()));
-        opened = Volume::create_behind(of, first, terms, storage(journal)?, random()?, of_root);
+        opened = Volume::create_behind(
+            of.clone(),
+            first,
+            ways.terms,
+            storage(journal)?,
+            random()?,
+            of_root,
+        );
+    }
+    if let Ok(volume) = &opened
+        && volume.stands_in().is_none()
+    {
+        note_lead(volume, known, state)?;
     }
     opened.map(Live::new).map_err(Refusal::of)
 }
 
+/// Notes the lead whose log the journal's places are of from now on.
+fn note_lead(
+    volume: &Volume<Directory>,
+    known: Option<Known>,
+    state: &Path,
+) -> Result<(), Failure> {
+    let (account, epoch) = volume.lead();
+    let now = Known {
+        account,
+        epoch,
+        journal: account,
+    };
+    // A volume without a change has no such file.
+    if known == Some(now) || known.is_none() && epoch <= 1 {
+        return Ok(());
+    }
+    folders::note_lead(state, &now)
+}
+
 impl Ways<'_> {
     /// By the local disk, if allowed and enough; else by the log.
-    fn first(&self, news: &mut dyn FnMut(News)) -> Result<Tried, Failure> {
+    fn first(&mut self, news: &mut dyn FnMut(News)) -> Result<Tried, Failure> {
         if self.how.local {
             let (opened, is_local) = self.begin(Way::Disk(Local::Fresh, 0), news)?;
             if is_local && opened.is_ok() {
@@ -126,10 +173,103 @@ impl Ways<'_> {
         Ok(self.begin(Way::Log, news)?.0)
     }
 
+    /// Why the lead is out of reach, if so.
+    fn outage(&self, opened: &Tried) -> Option<String> {
+        match opened {
+            Err(OpenError::Account(lead, fault)) if *lead == self.terms.lead => {
+                is_outage(fault).then(|| fault.to_string())
+            }
+            _ => None,
+        }
+    }
+
+    /// Opens under another lead, where a log names one, or where the lead is out of reach and another account has become the
+    /// lead.
+    fn follow_leads(
+        &mut self,
+        mut opened: Tried,
+        news: &mut dyn FnMut(News),
+    ) -> Result<Tried, Failure> {
+        for _ in 0..LEADS_MAX {
+            if let Err(OpenError::LeadChanged { account, epoch }) = opened {
+                opened = self.under(account, epoch, news)?;
+            } else if self.outage(&opened).is_some()
+                && let Some(found) = self.elsewhere(news)?
+            {
+                opened = found;
+            } else {
+                break;
+            }
+        }
+        Ok(opened)
+    }
+
+    /// Opens under a lead that another log names. A change that was broken off is brought to its end first.
+    fn under(
+        &mut self,
+        account: u16,
+        epoch: u32,
+        news: &mut dyn FnMut(News),
+    ) -> Result<Tried, Failure> {
+        let mut accounts = self.terms.accounts.iter();
+        if !accounts.any(|terms| terms.account == account) {
+            return Err(Failure::new(format!(
+                "expected the lead, account {account}, in the file of the volume; found no such account: another machine has added it; give it a section there"
+            )));
+        }
+        let from = self.terms.lead;
+        self.set_lead(account, epoch);
+        let opened = self.begin(Way::NewLead, news)?.0;
+        if !matches!(
+            opened,
+            Err(OpenError::NoVolume(_) | OpenError::NoLead { .. })
+        ) {
+            return Ok(opened);
+        }
+        lines::log(
+            Level::Info,
+            &format!("the change of the lead to account {account} is brought to its end"),
+        );
+        let first = self.next_numbers();
+        let of = (&self.terms, self.of);
+        let between = (self.ask, self.answers);
+        let source = (Source::Lead(from), account);
+        let promoted = promote::run(of, source, (first, self.clock), between, news)?;
+        self.set_lead(account, promoted.lead.epoch);
+        Ok(self.begin(Way::NewLead, news)?.0)
+    }
+
+    fn set_lead(&mut self, account: u16, epoch: u32) {
+        self.terms.lead = account;
+        self.terms.lead_epoch = epoch;
+        self.terms.is_new_lead = true;
+    }
+
+    /// Looks for another lead among the further accounts, while the lead is out of reach.
+    fn elsewhere(&mut self, news: &mut dyn FnMut(News)) -> Result<Option<Tried>, Failure> {
+        let before = self.terms.clone();
+        let epoch = before.lead_epoch.saturating_add(1);
+        for account in before.further_accounts() {
+            self.set_lead(account, epoch);
+            let opened = self.begin(Way::NewLead, news)?.0;
+            if matches!(opened, Ok(_) | Err(OpenError::LeadChanged { .. })) {
+                return Ok(Some(opened));
+            }
+            self.terms = before.clone();
+        }
+        Ok(None)
+    }
+
+    /// Numbers of requests that no earlier opening has had.
+    fn next_numbers(&mut self) -> u64 {
+        self.leads = self.leads.saturating_add(1);
+        FIRST_OF_LEAD.saturating_mul(self.leads)
+    }
+
     /// Opens from the first copy that serves, or from a local disk that has not seen the log for long. The error of the lead
     /// counts where none does, or that of a copy that is too old.
     fn without_lead(
-        &self,
+        &mut self,
         mut opened: Tried,
         reason: &str,
         news: &mut dyn FnMut(News),
@@ -156,13 +296,15 @@ impl Ways<'_> {
     }
 
     /// The outcome of a way, and whether no account was asked.
-    fn begin(&self, way: Way, news: &mut dyn FnMut(News)) -> Result<(Tried, bool), Failure> {
+    fn begin(&mut self, way: Way, news: &mut dyn FnMut(News)) -> Result<(Tried, bool), Failure> {
+        let first = self.next_numbers();
         let (terms, of) = (self.terms.clone(), self.of.clone());
         let storage = (storage(self.journal)?, random()?);
         let mut opening = match way {
             Way::Log => Opening::new(terms, of, storage.0, storage.1),
             Way::Copy(copy) => Opening::standing_in(terms, of, storage, copy),
             Way::Stranded(stranded) => Opening::bring_in(terms, of, storage.0, storage.1, stranded),
+            Way::NewLead => Opening::under_new_lead(terms, of, storage, first),
             Way::Disk(how, first) => {
                 let opening = Opening::local(terms, of, storage, (how, first));
                 if how == Local::Old && !opening.is_local() {

@@ -41,6 +41,26 @@ pub enum OpenError {
         /// The newest generation that there is.
         expected: u64,
     },
+    /// Another machine has changed the lead.
+    #[error(
+        "account {account} is the lead since another machine has changed the lead (epoch {epoch})"
+    )]
+    LeadChanged {
+        /// The new lead.
+        account: u16,
+        /// The epoch of the change.
+        epoch: u32,
+    },
+    /// The log is not the one of a lead, because the change to this account has not come to its end.
+    #[error(
+        "account {account}: expected a log since the change of the lead (epoch {epoch}); found none"
+    )]
+    NoLead {
+        /// The account.
+        account: u16,
+        /// The epoch expected.
+        epoch: u32,
+    },
     /// The chain lacks the commit that a person expects.
     #[error(
         "expected the commit {expected} in the log; found a log without it, up to {found}: the accounts were set back, or the fingerprint is of another volume"

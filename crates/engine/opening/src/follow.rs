@@ -136,8 +136,11 @@ impl Follow {
     /// Whether a commit has changes that the chain lacks.
     pub fn is_open(&self, id: MailId) -> bool {
         let outside = self.outside.get(&id);
-        // A merge has changes of other commits only, which are open themselves.
-        let has_changes = outside.is_some_and(|of| of.found.record.kind != RecordKind::Merge);
+        // A merge has changes of other commits only, which are open themselves; a lost change of the lead counts nowhere.
+        let has_changes = outside.is_some_and(|of| {
+            let kind = of.found.record.kind;
+            kind != RecordKind::Merge && kind != RecordKind::LeadChange
+        });
         has_changes && !self.is_merged(id) && !self.own.contains(&id)
     }
 

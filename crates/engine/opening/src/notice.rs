@@ -161,6 +161,17 @@ pub enum Notice {
         /// A generation that the chain has.
         generation: u64,
     },
+    /// Another machine has changed the lead.
+    #[error(
+        "account {}: another machine has made the account the lead (epoch {epoch}): mount again, so that changes go there",
+        .lead.0
+    )]
+    LeadChanged {
+        /// The new lead.
+        lead: AccountId,
+        /// The epoch of the change.
+        epoch: u32,
+    },
     /// The log lacks what the mount began with: the volume takes no more changes.
     #[error(
         "the log lacks the commit of generation {0}, which this machine has seen: the account was set back, or the log no longer keeps the commit; mount again, so that the log is read"

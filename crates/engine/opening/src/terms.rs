@@ -15,6 +15,10 @@ pub struct Terms {
     pub accounts: Vec<AccountTerms>,
     /// The account whose log orders the commits.
     pub lead: u16,
+    /// The epoch of the lead as far as the machine knows, from 1 on.
+    pub lead_epoch: u32,
+    /// Whether the journal was written under another lead: UIDs in the journal and on the local disk are of another log.
+    pub is_new_lead: bool,
     /// Accounts that keep commits and pages: the lead, and those of the lowest numbers besides.
     pub metadata_accounts: usize,
     /// Groups for packs.

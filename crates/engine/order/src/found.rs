@@ -6,11 +6,11 @@ use vere_keep::record::Won;
 use vere_placement::accounts::LOG_MAILBOX;
 
 use crate::chain::Child;
-use crate::format::commit::{Record, RowChange};
+use crate::format::commit::{Record, RecordKind, RowChange};
 use crate::format::{
     Encoding, FormatError, Head, Keys, Kind, MailCopy, MailId, PackNumber, VolumeId, mail, open,
 };
-use crate::rows::{Key, PackRow, RowValue};
+use crate::rows::{Key, LeadRow, PackRow, RowValue};
 
 /// An authentic commit of the log.
 #[derive(Debug)]
@@ -30,6 +30,17 @@ pub struct Found {
 pub fn is_own_row(commit: MailId, key: &[u8], value: Option<&[u8]>) -> bool {
     let row = value.and_then(|value| PackRow::decode(value).ok());
     matches!(Key::decode(key), Ok(Key::Pack(_))) && row.is_some_and(|row| row.mail == commit)
+}
+
+/// The lead that a commit of kind 4 names.
+#[must_use]
+pub fn lead_of(found: &Found) -> Option<LeadRow> {
+    if found.record.kind != RecordKind::LeadChange {
+        return None;
+    }
+    let key = Key::Lead.encode();
+    let row = found.record.rows.iter().find(|row| row.key == key)?;
+    LeadRow::decode(row.value.as_deref()?).ok()
 }
 
 /// The row of a commit that has content: no commit can have its own UID.

@@ -32,8 +32,12 @@ pub struct MirrorJob {
 }
 
 impl MirrorJob {
-    /// Opens the whole mail first: a damaged or forged one must not spread.
-    pub(crate) fn run(self) -> Result<Bytes, FormatError> {
+    /// The mail for the other account. The whole mail is opened first: a damaged or forged one must not spread.
+    ///
+    /// # Errors
+    ///
+    /// A mail that the keys do not open, that is neither commit nor pages, or has another parent.
+    pub fn run(self) -> Result<Bytes, FormatError> {
         let body = mail::unwrap(&self.body, self.from)?;
         let opened = open(&body, &self.keys, Some(self.id))?;
         if opened.head.volume != self.volume {

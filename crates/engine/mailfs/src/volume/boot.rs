@@ -1,6 +1,6 @@
 //! A new volume, and what every volume begins with.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use vere_opening::{Create, OpenError, Terms, registration};
 use vere_ports::files::Caller;
@@ -151,6 +151,7 @@ pub(super) fn assemble<S: Storage>(
         late: Vec::new(),
         follow: Follow::default(),
         mirrors: Mirrors::default(),
+        other_logs: BTreeMap::new(),
         upkeep: None,
         facts: None,
         epochs: Epochs::default(),
@@ -171,6 +172,7 @@ pub(super) fn assemble<S: Storage>(
         journal_at: None,
         retry_at: None,
         quotas_at: None,
+        lead: None,
         stand_in: None,
         read_only: None,
         terms,

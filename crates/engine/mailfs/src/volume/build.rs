@@ -58,7 +58,7 @@ impl<S: Storage> Volume<S> {
         let (parent, generation) = self.chain.end();
         let record = Record {
             kind: RecordKind::Change,
-            lead_epoch: 1,
+            lead_epoch: self.lead_epoch(),
             generation: generation.saturating_add(1),
             parent,
             time: self.now.millis(),
@@ -132,7 +132,7 @@ impl<S: Storage> Volume<S> {
         let (parent, generation) = self.chain.end();
         let record = Record {
             kind: RecordKind::Merge,
-            lead_epoch: 1,
+            lead_epoch: self.lead_epoch(),
             generation: generation.saturating_add(1),
             parent,
             time: self.now.millis(),

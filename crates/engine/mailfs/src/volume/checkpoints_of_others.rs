@@ -10,6 +10,11 @@ use crate::rows::{Key, RowValue, StateRow};
 impl<S: Storage> Volume<S> {
     /// A commit of the chain is applied that is not the next commit of the mount: the mount goes on with a newer checkpoint.
     pub(super) fn follow_checkpoint(&mut self, coming: &Coming) {
+        // UIDs in commits before the last change of the lead are those of another log.
+        let since = self.lead_since();
+        if coming.won.generation < since {
+            return;
+        }
         if let Some(named) = coming.checkpoint {
             self.checkpoints.see(named.root, coming.won.generation);
             if self.checkpoints.is_newest(&named) {
@@ -20,6 +25,9 @@ impl<S: Storage> Volume<S> {
             return;
         };
         // Pages without a row of a checkpoint are garbage some days later.
+        if newest.covers.get() < since {
+            return;
+        }
         let key = Key::State(newest.covers.get()).encode();
         let rows = coming.rows.iter().filter(|row| row.key == key);
         let mut rows = rows.filter_map(|row| StateRow::decode(row.value.as_deref()?).ok());

@@ -188,6 +188,7 @@ impl<S: Storage> Volume<S> {
             Notice::Unconfirmed(_)
                 | Notice::Gap { .. }
                 | Notice::Renumbered(_)
+                | Notice::LeadChanged { .. }
                 | Notice::NewKeys
                 | Notice::Revoked(_)
                 | Notice::Behind

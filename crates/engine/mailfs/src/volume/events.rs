@@ -40,6 +40,7 @@ impl<S: Storage> Volume<S> {
             self.follow.due(),
             self.adoption_due(),
             self.mirrors_due(),
+            self.other_logs_due(),
             self.upkeep_wake(),
         ];
         times.into_iter().flatten().min()
@@ -131,6 +132,7 @@ impl<S: Storage> Volume<S> {
             Asked::Judge(uid) => self.judge_answered(uid, answer),
             Asked::Watch => self.watch_answered(&answer),
             Asked::Mirror(account, ticket) => self.mirror_answered(account, ticket, answer),
+            Asked::OtherLog(account, ticket) => self.other_log_answered(account, ticket, answer),
             Asked::Quota => self.quota_answered(account, answer),
             Asked::Page(at) => self.page_answered(at, answer),
             Asked::FindPage(at) => self.page_found(at, answer),

@@ -58,6 +58,7 @@ impl<S: Storage> Volume<S> {
             Ok((found, _)) if !self.epochs.allow(found.head.epoch) => None,
             Ok((found, sealed)) => {
                 let child = found.child();
+                self.heed_lead(&found);
                 self.memory
                     .stage(found.id(), found.covered_uid(), sealed.into());
                 self.follow.put_outside(found, self.now.steady);
@@ -218,6 +219,7 @@ impl<S: Storage> Volume<S> {
         } else {
             self.follow_rows(won, &coming.rows)?;
             self.heed_leaving(&coming.rows);
+            self.heed_lead_row(&coming.rows)?;
             self.heed_slots(&coming.rows);
         }
         self.follow.named(&coming.merged);

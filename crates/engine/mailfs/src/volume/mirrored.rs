@@ -4,7 +4,9 @@
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
-use super::accounts::{LOG_COPY_MAILBOX, PAGES_COPY_MAILBOX, mailbox_name};
+use super::accounts::{
+    LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_COPY_MAILBOX, PAGES_MAILBOX, mailbox_name,
+};
 use super::scarcity::comes_back;
 use super::state::pages::{PageKey, key_of};
 use super::state::{Asked, Volume};
@@ -16,20 +18,36 @@ impl<S: Storage> Volume<S> {
     /// The copy to be searched for a page: the lead rests, or has lost the page.
     pub(super) fn mirror_for_page(&self, key: PageKey) -> Option<u16> {
         let fetch = self.pages.fetches.get(&key)?;
-        let lead = fetch.at.copy.account;
+        let named = fetch.at.copy.account;
         let is_lost = fetch.copies.is_empty() && fetch.has_searched;
-        if !is_lost && self.accounts.may_try(lead) {
+        if !is_lost && self.accounts.may_try(named) {
             return None;
         }
-        let further = self.further_accounts().into_iter();
-        let mut left = further.filter(|of| *of != lead && !fetch.searched.contains(of));
+        let holders = self.holders().into_iter();
+        let mut left = holders.filter(|of| *of != named && !fetch.searched.contains(of));
         left.find(|of| self.accounts.may(*of, fetch.urgency))
     }
 
     /// Whether a copy was not searched yet, because its account fails now.
     pub(super) fn has_unsearched_mirror(&self, at: &Locator, searched: &[u16]) -> bool {
-        let mut further = self.further_accounts().into_iter();
-        further.any(|of| of != at.copy.account && !searched.contains(&of))
+        let mut holders = self.holders().into_iter();
+        holders.any(|of| of != at.copy.account && !searched.contains(&of))
+    }
+
+    /// The metadata accounts, the lead first: a page may name a former lead.
+    fn holders(&self) -> Vec<u16> {
+        let mut holders = vec![self.terms.lead];
+        holders.extend(self.further_accounts());
+        holders
+    }
+
+    /// The mailbox in which a metadata account has what the lead has in this one.
+    const fn mailbox_of(&self, account: u16, of_lead: u16) -> u16 {
+        match (account == self.terms.lead, of_lead) {
+            (true, _) => of_lead,
+            (false, LOG_MAILBOX) => LOG_COPY_MAILBOX,
+            (false, _) => PAGES_COPY_MAILBOX,
+        }
     }
 
     /// Searches a copy for a page.
@@ -42,7 +60,7 @@ impl<S: Storage> Volume<S> {
         let (at, urgency) = (fetch.at, fetch.urgency);
         self.pages.asked = self.pages.asked.saturating_add(1);
         let request = Request::Find {
-            mailbox: mailbox_name(PAGES_COPY_MAILBOX),
+            mailbox: mailbox_name(self.mailbox_of(account, PAGES_MAILBOX)),
             word: id_word(at.mail),
         };
         let asked = Asked::FindMirrored(at, account);
@@ -58,6 +76,7 @@ impl<S: Storage> Volume<S> {
     ) {
         let key = key_of(&at);
         self.pages.asked = self.pages.asked.saturating_sub(1);
+        let mailbox = self.mailbox_of(account, PAGES_MAILBOX);
         let Some(fetch) = self.pages.fetches.get_mut(&key) else {
             return;
         };
@@ -65,7 +84,6 @@ impl<S: Storage> Volume<S> {
         match answer {
             Ok(Answer::Found(uid_validity, uids)) => {
                 if let Some(uid) = uids.into_iter().min() {
-                    let mailbox = PAGES_COPY_MAILBOX;
                     fetch.copies.push(MailCopy {
                         account,
                         mailbox,
@@ -93,7 +111,7 @@ impl<S: Storage> Volume<S> {
         let Some(row) = row.filter(|row| row.kind == Kind::Commit as u8) else {
             return false;
         };
-        let further = self.further_accounts().into_iter();
+        let further = self.holders().into_iter();
         let Some(fetch) = self.reads.fetches.get_mut(&chunk) else {
             return false;
         };
@@ -104,7 +122,7 @@ impl<S: Storage> Volume<S> {
         fetch.searched.push(account);
         let urgency = fetch.urgency;
         let request = Request::Find {
-            mailbox: mailbox_name(LOG_COPY_MAILBOX),
+            mailbox: mailbox_name(self.mailbox_of(account, LOG_MAILBOX)),
             word: id_word(row.mail),
         };
         let asked = Asked::FindCommit(chunk, account);
@@ -119,11 +137,11 @@ impl<S: Storage> Volume<S> {
         account: u16,
         answer: Result<Answer, Fault>,
     ) {
+        let mailbox = self.mailbox_of(account, LOG_MAILBOX);
         match answer {
             Ok(Answer::Found(uid_validity, uids)) => {
                 let fetch = self.reads.fetches.get_mut(&chunk);
                 if let (Some(fetch), Some(uid)) = (fetch, uids.into_iter().min()) {
-                    let mailbox = LOG_COPY_MAILBOX;
                     fetch.copies.push(MailCopy {
                         account,
                         mailbox,

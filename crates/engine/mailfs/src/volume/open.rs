@@ -49,6 +49,7 @@ impl<S: Storage> Volume<S> {
 
     /// Numbers of mailboxes, strategies of groups, accounts that have left.
     pub(super) fn read_facts(&mut self) -> Result<(), Errno> {
+        self.read_lead()?;
         self.number_mailboxes()?;
         self.read_strategies()?;
         self.leave_out_gone();

@@ -32,6 +32,7 @@ impl<S: Storage> Opening<S> {
     /// The newest checkpoint that any commit names and whose covered commit is there.
     pub(super) fn best(&self) -> Option<Checkpoint> {
         let found = self.commits.values().flatten();
+        let found = found.filter(|found| self.is_of_this_log(found));
         let named = found.filter_map(|found| found.record.checkpoint);
         named
             .filter(|named| !self.refused.contains(&named.root))

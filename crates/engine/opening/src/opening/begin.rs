@@ -47,7 +47,7 @@ impl<S: Storage> Opening<S> {
             Some(Some(won)) if has_waiting(&records) => Some(won.generation),
             _ => None,
         };
-        Self {
+        let mut opening = Self {
             terms,
             of,
             journal,
@@ -82,7 +82,9 @@ impl<S: Storage> Opening<S> {
             expected: None,
             lost_writer: 0,
             stand_in: stand_in.map(|(of, _)| of),
-        }
+        };
+        opening.forget_places();
+        opening
     }
 
     /// Asks for the end of the log.
@@ -106,6 +108,7 @@ impl<S: Storage> Opening<S> {
         }
         let knows_all = self.stranded.is_some() || remembered(&self.records).is_some();
         match self.remembered {
+            Some(_) if self.terms.is_new_lead => self.begin_under_new_lead(),
             Some(won) => self.begin_at(won),
             None if knows_all => self.list(u32::MAX),
             None => {

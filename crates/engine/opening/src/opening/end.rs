@@ -34,10 +34,12 @@ impl<S: Storage> Opening<S> {
         if let Some(error) = self.error {
             return Err(error);
         }
+        self.check_lead()?;
         let missing = OpenError::NoVolume(self.source());
         let (Some(mut journal), mut log) = (self.journal.take(), self.log()?) else {
             return Err(missing);
         };
+        self.check_epoch(&log)?;
         self.check_expected(&log.chain)?;
         let brought = match self.stranded {
             Some(of) => Some(self.merge_stranded(&log, &mut journal, (of, now))?),
@@ -46,7 +48,13 @@ impl<S: Storage> Opening<S> {
         let gone = self.gone(&log.chain);
         self.check_copy(gone, &log.chain, &log.outside)?;
         let (epoch, newest_ms) = newest_of(&log.chain);
-        let replay = self.replay_of(&log, gone)?;
+        let is_displaced = self.is_displaced(gone, &log.chain);
+        let replay = self
+            .replay_of(&log, gone)
+            .map_err(|error| match is_displaced {
+                true => OpenError::Overtaken,
+                false => error,
+            })?;
         let later = self.split_later(&mut log, &replay);
         let Some(base) = log.chain.last() else {
             return Err(self.limit.map_or(missing, |_| OpenError::Overtaken));
@@ -62,7 +70,9 @@ impl<S: Storage> Opening<S> {
         self.check_age(&tree, newest_ms, now)?;
         let first = self.local.map(|_| self.first_needed());
         if let Some(gone) = gone {
-            self.check_gone(gone, &tree)?;
+            if !is_displaced {
+                self.check_gone(gone, &tree)?;
+            }
             if replay.has_changes(&self.records) {
                 return Err(OpenError::Overtaken);
             }
@@ -70,6 +80,10 @@ impl<S: Storage> Opening<S> {
         let merged_later = later.iter().map(|found| &found.record.merged);
         merged_later.for_each(|merged| follow.named(merged));
         follow.registration = registration(&self.of.machine, self.random);
+        if self.terms.is_new_lead {
+            // The local disk has commits of the former log.
+            self.memory.forget();
+        }
         Ok(Opened {
             checkpoints: self.checkpoints(&log.chain),
             terms: self.terms,

@@ -50,7 +50,7 @@ impl<S: Storage> Opening<S> {
         let Some(won) = self.remembered.filter(|_| self.error.is_none()) else {
             return false;
         };
-        if self.is_distrusted || self.last_writer() == 0 {
+        if self.is_distrusted || self.terms.is_new_lead || self.last_writer() == 0 {
             return false;
         }
         self.local = Some(how);
@@ -80,7 +80,7 @@ impl<S: Storage> Opening<S> {
 
     /// Has the local disk keep a commit of the lead's log. UIDs of a copy say nothing there.
     pub(super) fn keep_commit(&mut self, uid: u32, found: &Found, sealed: &[u8]) {
-        if self.stand_in.is_some() {
+        if self.stand_in.is_some() || self.terms.is_new_lead {
             return;
         }
         let uid_validity = match (self.uid_validity, self.remembered) {

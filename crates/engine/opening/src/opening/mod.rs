@@ -29,6 +29,7 @@ mod bring;
 mod copy;
 mod end;
 mod late;
+mod leads;
 mod local;
 mod log;
 mod needed;
@@ -170,6 +171,18 @@ impl<S: Storage> Opening<S> {
     ) -> Self {
         let stand_in = (StandIn::new(account, reason), first);
         Self::begin(terms, of, storage, Some(stand_in), None)
+    }
+
+    /// As [`Self::new`], under a lead that the journal does not know. Requests count from a number on.
+    pub fn under_new_lead(terms: Terms, of: Create, storage: (S, [u8; 16]), first: u64) -> Self {
+        let terms = Terms {
+            is_new_lead: true,
+            ..terms
+        };
+        let mut opening = Self::prepare(terms, of, storage, None, None);
+        opening.last_id = first;
+        opening.ask_log();
+        opening
     }
 
     fn begin(

@@ -56,11 +56,19 @@ impl<S: Storage> Opening<S> {
             at: at.at,
             sealed_len: at.sealed_len,
         };
-        let account = self.page_source(at.copy.account);
+        // A lead has every page, whichever account was the lead when the page was written.
+        let account = self.source();
         let Ok(parts) = OpenJob::parts_of(self.encoding(account), place) else {
             self.refuse(&at, "the place of a page is beyond a mail");
             return;
         };
+        if self.stand_in.is_none()
+            && at.copy.account != account
+            && !self.moved.contains_key(&at.mail)
+        {
+            self.look_for(at, "the mail of a page is not where it was");
+            return;
+        }
         let request = Request::Read {
             mailbox: mailbox_name(self.page_mailbox(at.copy.mailbox)),
             uid_validity: self.pages_validity,
@@ -93,14 +101,14 @@ impl<S: Storage> Opening<S> {
                 self.look_for(at, "UIDVALIDITY of the pages has changed");
             }
             Err(fault) => {
-                let account = self.page_source(at.copy.account);
+                let account = self.source();
                 self.fail(OpenError::Account(account, fault));
             }
         }
     }
 
     fn take_page(&mut self, at: &Locator, parts: &[Bytes]) -> Result<(), FormatError> {
-        let encoding = self.encoding(self.page_source(at.copy.account));
+        let encoding = self.encoding(self.source());
         let (head, frame) = OpenJob::page_parts(encoding, at, parts)?;
         let octets = open_frame(&head, &frame, at.at, &self.of.keys, at.mail)?;
         self.pages.put(at, octets)?;
@@ -119,7 +127,7 @@ impl<S: Storage> Opening<S> {
             mailbox: mailbox_name(self.mailboxes().1),
             word: id_word(at.mail),
         };
-        self.ask(at.copy.account, request, Asked::Moved(at));
+        self.ask(self.source(), request, Asked::Moved(at));
     }
 
     pub(super) fn moved_answered(&mut self, at: Locator, answer: Result<Answer, Fault>) {
@@ -133,7 +141,7 @@ impl<S: Storage> Opening<S> {
                 _ => self.refuse(&at, "the mail of a page is gone"),
             },
             Ok(_) => self.refuse(&at, "the mail of a page is gone"),
-            Err(fault) => self.fail(OpenError::Account(at.copy.account, fault)),
+            Err(fault) => self.fail(OpenError::Account(self.source(), fault)),
         }
     }
 

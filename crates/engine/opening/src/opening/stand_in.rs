@@ -32,12 +32,6 @@ impl<S: Storage> Opening<S> {
         self.stand_in.as_ref().map_or(named, |_| PAGES_COPY_MAILBOX)
     }
 
-    /// The account that is asked for a page.
-    pub(super) fn page_source(&self, named: u16) -> u16 {
-        let of = self.stand_in.as_ref();
-        of.map_or(named, |stand_in| stand_in.account)
-    }
-
     pub(super) fn note_generations(&mut self, mails: &[Listed]) {
         if let Some(stand_in) = &mut self.stand_in {
             let subjects = mails.iter().filter_map(|mail| {
@@ -65,7 +59,10 @@ impl<S: Storage> Opening<S> {
 
     /// The listed commit that may be the newest one.
     pub(super) fn newest_listed(&self) -> Option<u32> {
-        let may_be = |uid: &&u32| !matches!(self.commits.get(*uid), Some(None));
+        let may_be = |uid: &&u32| match self.commits.get(*uid) {
+            Some(found) => found.as_ref().is_some_and(|of| self.is_of_this_log(of)),
+            None => true,
+        };
         let mut listed = self.listed.iter().rev().filter(may_be);
         match &self.stand_in {
             None => listed.next().copied(),

@@ -70,6 +70,8 @@ pub enum Key<'a> {
     State(u64),
     /// When upkeep ran last.
     Upkeep,
+    /// The account whose log orders the commits.
+    Lead,
     Entry {
         home: Home,
         name: &'a [u8],
@@ -111,6 +113,7 @@ impl<'a> Key<'a> {
             Self::Lease => volume(8, &[]),
             Self::State(generation) => volume(9, &generation.to_be_bytes()),
             Self::Upkeep => volume(10, &[]),
+            Self::Lead => volume(11, &[]),
             Self::Entry { home, name } => entry_key(home, name),
             Self::Inode(inode) => inode_key(inode).to_vec(),
             Self::Xattr { inode, name } => xattr_key(inode, name),
@@ -167,8 +170,9 @@ fn volume_key(mut reader: Reader<'_>) -> Result<Key<'_>, RowError> {
         8 => Key::Lease,
         9 => Key::State(number(&mut reader)?),
         10 => Key::Upkeep,
+        11 => Key::Lead,
         other => {
-            let expected = "a kind of fact about the volume, 1 to 10";
+            let expected = "a kind of fact about the volume, 1 to 11";
             return Err(RowError::new(expected, other.to_string()));
         }
     };

@@ -13,6 +13,7 @@
 mod extents;
 mod inode;
 mod key;
+mod lead;
 mod octets;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub use key::{
     states_prefix, tombstones_prefix, tree_prefix, unnamed_key, unnamed_prefix, writers_prefix,
     xattr_key, xattrs_prefix,
 };
+pub use lead::LeadRow;
 pub use octets::RowError;
 pub use upkeep::{StateRow, UpkeepRow};
 pub use volume::{

@@ -4,6 +4,7 @@ pub(crate) mod confirm;
 pub(crate) mod deadlines;
 pub(crate) mod epochs;
 pub(crate) mod mirrors;
+pub(crate) mod other_logs;
 pub(crate) mod replicas;
 pub(crate) mod uploads;
 
@@ -19,6 +20,7 @@ use self::deadlines::Deadlines;
 use self::epochs::Epochs;
 use self::follow::Follow;
 use self::mirrors::Mirrors;
+use self::other_logs::{LogTicket, OtherLogs};
 use self::pages::{Bring, PageFetches};
 use self::reads::Reads;
 use self::replicas::Replicas;
@@ -39,7 +41,7 @@ use super::upkeep::LastRun;
 use super::upkeep::state::{Ticket, Upkeep};
 use crate::format::{Locator, MailCopy, MailId, PackNumber};
 use crate::posix::Files;
-use crate::rows::Extent;
+use crate::rows::{Extent, LeadRow};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 
@@ -88,6 +90,7 @@ pub struct Volume<S: Storage> {
     pub(crate) late: Vec<Late>,
     pub(crate) follow: Follow,
     pub(crate) mirrors: Mirrors,
+    pub(crate) other_logs: OtherLogs,
     /// A check or a collection under way.
     pub(crate) upkeep: Option<Box<Upkeep>>,
     /// A change of facts under way.
@@ -121,6 +124,8 @@ pub struct Volume<S: Storage> {
     pub(crate) retry_at: Option<Timestamp>,
     /// When the accounts are asked for their room again.
     pub(crate) quotas_at: Option<Timestamp>,
+    /// The last change of the lead, if there was one.
+    pub(crate) lead: Option<LeadRow>,
     /// The account from whose copy the volume was opened.
     pub(crate) stand_in: Option<u16>,
     /// Why the volume takes no changes, if so.
@@ -143,6 +148,8 @@ pub(crate) enum Asked {
     Quota,
     /// The copy on an account.
     Mirror(u16, MirrorTicket),
+    /// The log on a further account.
+    OtherLog(u16, LogTicket),
     /// A page.
     Page(Locator),
     /// Where the mail of a page is.

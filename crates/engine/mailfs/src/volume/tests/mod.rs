@@ -14,6 +14,7 @@ mod fingerprints;
 mod follows;
 mod key_races;
 mod late_mails;
+mod leads;
 mod leaving;
 mod local_disk;
 mod local_start;
@@ -141,6 +142,8 @@ pub(super) fn terms(accounts: u16) -> Terms {
         unsent_max: 64 << 20,
         cache_max: 64 << 20,
         fetches_max: 64,
+        lead_epoch: 1,
+        is_new_lead: false,
         refresh: Duration::from_secs(30),
     }
 }

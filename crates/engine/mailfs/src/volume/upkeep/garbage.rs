@@ -107,6 +107,11 @@ impl<S: Storage> Volume<S> {
         })?;
         let named = self.checkpoints.named.map(std::num::NonZeroU64::get);
         let mut history = History::new(states, named, (now, present.pack_wait));
+        // A checkpoint from before the last change of the lead tells nothing about UIDs of the log: commits stay until a later one.
+        let since = self.lead_since();
+        history.oldest = history
+            .oldest
+            .filter(|(generation, _)| *generation >= since);
         // A checkpoint in use may lack a row, because that of another mount was faster.
         let limit = history.oldest.map_or(0, |(generation, _)| generation);
         history.roots.extend(self.checkpoints.roots(limit));
@@ -237,7 +242,7 @@ impl<S: Storage> Volume<S> {
                 || upkeep.touched.contains(&number)
                 || in_use.contains(&number)
                 || self.uploads.has(number);
-            let is_old = is_old_commit(pack, oldest);
+            let is_old = is_old_commit(pack, self.terms.lead, oldest);
             let is_commit = pack.row.kind == Kind::Commit as u8;
             let row = &mut garbage.row;
             row.octets = row.octets.saturating_add(pack.row.octets.into());
@@ -441,7 +446,8 @@ impl<S: Storage> Volume<S> {
 }
 
 /// Whether a pack is a commit below the oldest checkpoint that stays. A row is written for commits of the chain only.
-fn is_old_commit(pack: &Weighed, oldest: Option<u32>) -> bool {
-    let is_below = |copy: &MailCopy| oldest.is_some_and(|uid| copy.uid < uid);
+fn is_old_commit(pack: &Weighed, lead: u16, oldest: Option<u32>) -> bool {
+    let is_below =
+        |copy: &MailCopy| copy.account == lead && oldest.is_some_and(|uid| copy.uid < uid);
     pack.row.kind == Kind::Commit as u8 && pack.row.copies.iter().all(is_below)
 }

@@ -211,6 +211,7 @@ impl<S: Storage> Volume<S> {
     /// Has a run go on as far as possible.
     pub(crate) fn tend(&mut self) {
         self.tend_mirrors();
+        self.tend_other_logs();
         self.tend_facts();
         let Some(mut upkeep) = self.upkeep.take() else {
             return;

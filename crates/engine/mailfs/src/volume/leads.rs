@@ -1,0 +1,72 @@
+//! Changes of the lead: the log of another account orders the commits from a commit of kind 4 on
+//! (docs/internals/mailfs.md, "Change of the lead"). A mount stops there, and opens again under the new lead.
+
+use vere_ports::files::Errno;
+use vere_ports::mail_accounts::AccountId;
+use vere_ports::storage::Storage;
+
+use super::found::{Found, lead_of};
+use super::state::Volume;
+use super::step::Notice;
+use crate::format::commit::RowChange;
+use crate::rows::{Key, LeadRow, RowValue};
+
+impl<S: Storage> Volume<S> {
+    /// Takes over what the rows tell of the lead.
+    pub(super) fn read_lead(&mut self) -> Result<(), Errno> {
+        let row = self.fact(&Key::Lead.encode())?;
+        let row = row.and_then(|row| LeadRow::decode(&row).ok());
+        self.lead = row.filter(|row| row.account == self.terms.lead);
+        Ok(())
+    }
+
+    /// The lead, and its epoch.
+    #[must_use]
+    pub fn lead(&self) -> (u16, u32) {
+        (self.terms.lead, self.lead_epoch())
+    }
+
+    /// A commit of the chain has changed rows: that of the lead may be among them.
+    pub(super) fn heed_lead_row(&mut self, rows: &[RowChange]) -> Result<(), Errno> {
+        let key = Key::Lead.encode();
+        match rows.iter().any(|row| row.key == key) {
+            true => self.read_lead(),
+            false => Ok(()),
+        }
+    }
+
+    /// The epoch of the lead.
+    pub(super) fn lead_epoch(&self) -> u32 {
+        let known = self.lead.map_or(1, |lead| lead.epoch);
+        known.max(self.terms.lead_epoch)
+    }
+
+    /// The generation from which on UIDs that name commits are those of the lead's log.
+    pub(super) fn lead_since(&self) -> u64 {
+        self.lead.map_or(0, |lead| lead.since)
+    }
+
+    /// The mount stops at a commit that names another lead, wherever the commit is: what is sent to the former log from then on
+    /// would lie outside the chain.
+    pub(super) fn heed_lead(&mut self, found: &Found) {
+        let Some(lead) = lead_of(found) else {
+            return;
+        };
+        if lead.account != self.terms.lead && lead.epoch > self.lead_epoch() {
+            self.chain.stand();
+            self.fail(Notice::LeadChanged {
+                lead: AccountId(lead.account),
+                epoch: lead.epoch,
+            });
+        }
+    }
+
+    /// The account that another machine has made the lead, and its epoch, if the mount has stopped for that.
+    #[must_use]
+    pub const fn other_lead(&self) -> Option<(u16, u32)> {
+        match &self.read_only {
+            Some(Notice::LeadChanged { lead, epoch }) => Some((lead.0, *epoch)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Logs on further metadata accounts: an account that another machine has made the lead has one, and so has a former lead.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use vere_units::Timestamp;
+
+/// What a request about such a log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogTicket {
+    List,
+    /// A commit.
+    Read(u32),
+    /// A commit for the lead's log, which lies under this UID now.
+    Forward(u32),
+    Removed,
+}
+
+/// The log of a further metadata account.
+#[derive(Debug, Default)]
+pub(crate) struct OtherLog {
+    pub(crate) uid_validity: u32,
+    /// Mails up to here were looked at.
+    pub(crate) known: u32,
+    /// The highest UID of the last listing.
+    pub(crate) listed: u32,
+    /// Mails of the last listing to be read.
+    pub(crate) unread: VecDeque<u32>,
+    /// Whether an answer is awaited.
+    pub(crate) is_busy: bool,
+    /// When the log is listed next.
+    pub(crate) at: Timestamp,
+}
+
+/// All of them, by account.
+pub(crate) type OtherLogs = BTreeMap<u16, OtherLog>;

@@ -1,0 +1,340 @@
+//! Changes of the lead: planned ones, ones without the lead, broken off ones, and who finds out.
+
+use vere_promotion::{Promoted, Promotion, PromotionError, PromotionStep, Source};
+
+use super::rig::{Several, create};
+use super::*;
+
+const ROOT: Inode = Inode::ROOT;
+
+/// Carries out a promotion, or its first requests: `lost` accounts do not answer.
+fn promote_for(
+    accounts: &mut BTreeMap<u16, MemoryAccount>,
+    (terms, of): (&Terms, Create),
+    (source, to): (Source, u16),
+    requests: usize,
+    lost: &[u16],
+) -> Option<Result<Promoted, PromotionError>> {
+    let date = Timestamp::from_millis(1_700_000_000_000);
+    let mut promotion = Promotion::new(terms, of, (source, to), (0, date));
+    let mut done = 0;
+    while let Some(step) = promotion.poll() {
+        if let PromotionStep::Ask(id, account, _, request) = step {
+            if done >= requests {
+                return None;
+            }
+            done += 1;
+            let answer = match lost.contains(&account.0) {
+                true => Err(Fault::Unreachable("cut".to_owned())),
+                false => accounts.get_mut(&account.0).unwrap().carry_out(&request),
+            };
+            promotion.answered(id, answer);
+        }
+    }
+    assert!(promotion.is_over(), "the promotion stands still");
+    Some(promotion.finish())
+}
+
+fn promote(world: &mut World, source: Source, to: u16, lost: &[u16]) -> Promoted {
+    let terms = world.terms.clone();
+    let of = world.of.clone();
+    let all = usize::MAX;
+    let done = promote_for(&mut world.accounts, (&terms, of), (source, to), all, lost);
+    done.unwrap().unwrap()
+}
+
+/// A volume whose metadata lie on both accounts, with checkpoints and commits behind them.
+fn world() -> (World, Vec<(String, Vec<u8>)>) {
+    let mut world = World::new(2);
+    world.remount_with(|terms| {
+        terms.metadata_accounts = 2;
+        terms.groups = vec![GroupTerms {
+            group: 1,
+            accounts: vec![1, 2],
+        }];
+    });
+    let mut files = Vec::new();
+    for round in 0..3_u64 {
+        for number in 0..30 {
+            let name = format!("f{round}-{number}");
+            let octets = if number == 0 { 200_000 } else { 50 };
+            let content = noise(round * 100 + number, octets);
+            world.put(ROOT, &name, &content);
+            files.push((name, content));
+        }
+        world.sync().unwrap();
+        if round < 2 {
+            world.finish().unwrap();
+            world.remount();
+        }
+    }
+    for _ in 0..3 {
+        world.pass(Duration::from_secs(60));
+    }
+    (world, files)
+}
+
+fn check(world: &mut World, files: &[(String, Vec<u8>)]) {
+    for (name, content) in files {
+        assert_eq!(world.get(ROOT, name).as_ref(), Ok(content), "{name}");
+    }
+}
+
+fn lose(world: &mut World, lost: u16) {
+    world.fortune = Box::new(move |account, _| match account.0 == lost {
+        true => Luck::Lost,
+        false => Luck::Good,
+    });
+}
+
+impl World {
+    /// Opens under a lead that the journal may not know.
+    fn mount_under(&mut self, lead: u16, epoch: u32) -> Result<(), OpenError> {
+        self.terms.lead = lead;
+        self.terms.lead_epoch = epoch;
+        self.starts += 1;
+        let storage = (self.disk.clone(), [self.starts; 16]);
+        let terms = self.terms.clone();
+        let opening = Opening::under_new_lead(terms, self.of.clone(), storage, 1 << 40);
+        self.open_by(opening)
+    }
+}
+
+#[test]
+fn another_account_becomes_the_lead() {
+    let (mut world, mut files) = world();
+    world.put(ROOT, "waits", b"not sent");
+    files.push(("waits".to_owned(), b"not sent".to_vec()));
+    world.kill();
+    let promoted = promote(&mut world, Source::Lead(1), 2, &[]);
+    assert_eq!((promoted.lead.account, promoted.lead.epoch), (2, 2));
+    // A second run finds the change.
+    let again = promote(&mut world, Source::Lead(1), 2, &[]);
+    assert_eq!((again.lead, again.copied), (promoted.lead, 0));
+    let found = world.mount().unwrap_err();
+    let expected = OpenError::LeadChanged {
+        account: 2,
+        epoch: 2,
+    };
+    assert_eq!(found.to_string(), expected.to_string());
+    world.mount_under(2, 2).unwrap();
+    check(&mut world, &files);
+    world.put(ROOT, "behind", b"under the new lead");
+    files.push(("behind".to_owned(), b"under the new lead".to_vec()));
+    world.sync().unwrap();
+    world.finish().unwrap();
+    // The journal has the new places, and the former lead is needed for nothing but its packs.
+    lose(&mut world, 1);
+    world.remount();
+    check(&mut world, &files);
+    world.kill();
+    world.lose_folder();
+    world.mount().unwrap();
+    check(&mut world, &files);
+    assert_eq!(world.status().read_only, None);
+    world.put(ROOT, "last", b"without the former lead");
+    world.sync().unwrap();
+}
+
+/// A promotion that ends anywhere leaves a volume that opens under the former lead or says where to look; the next one ends it.
+#[test]
+fn a_promotion_may_end_anywhere() {
+    let (mut base, files) = world();
+    base.kill();
+    let (mut lasting, mut changed) = (true, 0);
+    let mut requests = 0;
+    while lasting {
+        let mut accounts = base.accounts.clone();
+        let of = || base.of.clone();
+        let ends = (Source::Lead(1), 2);
+        let first = promote_for(&mut accounts, (&base.terms, of()), ends, requests, &[]);
+        lasting = first.is_none();
+        let mut world = World::new(2);
+        world.terms = base.terms.clone();
+        world.accounts = accounts;
+        world.kill();
+        world.lose_folder();
+        match world.mount() {
+            Ok(()) => {
+                check(&mut world, &files[..3]);
+                world.put(ROOT, "between", b"before the second run");
+                world.sync().unwrap();
+                world.kill();
+            }
+            Err(OpenError::LeadChanged { account: 2, .. }) => changed += 1,
+            Err(error) => panic!("{requests}: {error}"),
+        }
+        let promoted = promote(&mut world, Source::Lead(1), 2, &[]);
+        world.lose_folder();
+        world.mount_under(2, promoted.lead.epoch).unwrap();
+        check(&mut world, &files[..3]);
+        assert_eq!(world.status().read_only, None, "{requests}");
+        requests += 7;
+    }
+    assert!(changed > 0, "no promotion ended behind its change");
+}
+
+/// The lead is gone for good: its copy on the other account becomes the log.
+#[test]
+fn a_copy_becomes_the_log() {
+    let (mut world, mut files) = world();
+    world.put(ROOT, "waits", b"not sent");
+    files.push(("waits".to_owned(), b"not sent".to_vec()));
+    world.kill();
+    lose(&mut world, 1);
+    let promoted = promote(&mut world, Source::Copy(2), 2, &[1]);
+    world.mount_under(2, promoted.lead.epoch).unwrap();
+    check(&mut world, &files);
+    assert_eq!(world.sync(), Ok(Reply::Done));
+    world.finish().unwrap();
+    world.lose_folder();
+    world.mount().unwrap();
+    check(&mut world, &files);
+    for _ in 0..3 {
+        world.pass(Duration::from_secs(3_600));
+    }
+    assert_eq!(world.status().read_only, None);
+}
+
+/// There and back: what lies in the log of an earlier time gives the chain no other course.
+#[test]
+fn the_first_lead_becomes_the_lead_again() {
+    let (mut world, mut files) = world();
+    for (round, (from, to)) in [(1, 2), (2, 1), (1, 2)].into_iter().enumerate() {
+        world.kill();
+        let promoted = promote(&mut world, Source::Lead(from), to, &[]);
+        assert_eq!(promoted.lead.epoch as usize, round + 2);
+        world.mount_under(to, promoted.lead.epoch).unwrap();
+        check(&mut world, &files);
+        let name = format!("round {round}");
+        world.put(ROOT, &name, name.as_bytes());
+        world.sync().unwrap();
+        files.push((name.clone(), name.into_bytes()));
+        for _ in 0..3 {
+            world.pass(Duration::from_secs(60));
+        }
+        world.finish().unwrap();
+        world.lose_folder();
+        world.mount().unwrap();
+        check(&mut world, &files);
+    }
+}
+
+/// Mounts that look at other logs once an hour.
+fn several(mounts: usize) -> Several {
+    let mut several = Several::new(mounts);
+    several.terms.metadata_accounts = 2;
+    several.terms.refresh = Duration::from_secs(3_600);
+    for number in 0..mounts {
+        several.kill(number);
+        several.mount(number).unwrap();
+    }
+    several.settle();
+    several
+}
+
+impl Several {
+    fn promote(&mut self, source: Source, lost: &[u16]) -> Promoted {
+        let terms = self.terms.clone();
+        let of = create("promoter");
+        let ends = (source, 2);
+        let done = promote_for(&mut self.accounts, (&terms, of), ends, usize::MAX, lost);
+        done.unwrap().unwrap()
+    }
+
+    fn has_stopped(&self, number: usize) -> bool {
+        let mut notices = self.mounts[number].notices.iter();
+        notices.any(|notice| matches!(notice, Notice::LeadChanged { .. }))
+    }
+
+    /// Mounts under the second account, as the host does: changes whose base is gone are brought in.
+    fn go_over(&mut self, number: usize, epoch: u32) {
+        self.kill(number);
+        self.terms.lead = 2;
+        self.terms.lead_epoch = epoch;
+        self.terms.is_new_lead = true;
+        match self.mount(number) {
+            Err(OpenError::Overtaken) => self.mount_stranded(number, Stranded::Overtaken).unwrap(),
+            opened => opened.unwrap(),
+        }
+        self.terms.is_new_lead = false;
+    }
+}
+
+/// A mount that is there while the lead changes stops, and loses nothing.
+#[test]
+fn a_mount_finds_the_change() {
+    for is_planned in [true, false] {
+        let mut several = several(1);
+        several.put(0, "first", "one");
+        several.sync(0).unwrap();
+        several.quiet();
+        let source = match is_planned {
+            true => Source::Lead(1),
+            false => Source::Copy(2),
+        };
+        let lost: &[u16] = if is_planned { &[] } else { &[1] };
+        several.mounts[0].is_held = true;
+        several.put(0, "second", "two");
+        let promoted = several.promote(source, lost);
+        several.mounts[0].is_held = false;
+        let synced = several.sync(0);
+        // A log with the change in its chain takes nothing more; one without takes on until the mount looks at the other log.
+        assert_eq!(synced.is_ok(), !is_planned, "{synced:?}");
+        several.pass(3_601);
+        assert!(several.has_stopped(0), "planned: {is_planned}");
+        several.go_over(0, promoted.lead.epoch);
+        several.quiet();
+        several.quiet();
+        let tree = several.tree(0);
+        assert_eq!(tree.get("first").map(String::as_str), Some("one"));
+        assert_eq!(
+            tree.get("second").map(String::as_str),
+            Some("two"),
+            "{tree:?}"
+        );
+    }
+}
+
+/// Two machines, and a change without the lead: one went on there meanwhile.
+#[test]
+fn what_a_former_lead_took_is_merged() {
+    let mut several = several(2);
+    several.put(0, "shared", "before");
+    several.sync(0).unwrap();
+    several.quiet();
+    let promoted = several.promote(Source::Copy(2), &[1]);
+    several.mounts[1].is_held = true;
+    several.put(0, "left", "at the former lead");
+    let synced = several.sync(0);
+    assert!(synced.is_ok(), "{:?}", several.mounts[0].notices);
+    several.put(0, "shared", ", and more");
+    several.sync(0).unwrap();
+    // The machine that made the changes does not come back.
+    several.kill(0);
+    several.mounts[1].is_held = false;
+    several.go_over(1, promoted.lead.epoch);
+    several.put(1, "right", "at the new lead");
+    several.sync(1).unwrap();
+    several.quiet();
+    several.quiet();
+    let tree = several.tree(1);
+    assert_eq!(
+        tree.get("left").map(String::as_str),
+        Some("at the former lead"),
+        "{tree:?}"
+    );
+    assert_eq!(
+        tree.get("right").map(String::as_str),
+        Some("at the new lead")
+    );
+    assert_eq!(
+        tree.get("shared").map(String::as_str),
+        Some("before, and more")
+    );
+    // Nothing is merged twice.
+    several.kill(1);
+    several.mount(1).unwrap();
+    several.quiet();
+    assert_eq!(several.tree(1), tree);
+}

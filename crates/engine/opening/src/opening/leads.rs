@@ -1,0 +1,79 @@
+//! Openings after a change of the lead (docs/internals/mailfs.md, "Change of the lead"): UIDs in commits of an earlier epoch
+//! are those of another log, and so are those in a journal that was written under another lead.
+
+use vere_ports::storage::Storage;
+
+use super::log::Log;
+use super::{Opening, Stage};
+use crate::error::OpenError;
+use vere_keep::record::Won;
+use vere_order::found::{Found, lead_of};
+
+impl<S: Storage> Opening<S> {
+    /// Begins with a journal of another lead: the whole log is listed, and ids tell which commits the machine has seen.
+    pub(super) fn begin_under_new_lead(&mut self) {
+        self.stage = Stage::Newest;
+        self.list(1);
+    }
+
+    /// Places in the journal and on the local disk are worth nothing where the log is another one.
+    pub(super) fn forget_places(&mut self) {
+        if !self.terms.is_new_lead {
+            return;
+        }
+        self.kept.clear();
+        if let Some(won) = &mut self.remembered {
+            (won.uid_validity, won.uid) = (0, 0);
+        }
+    }
+
+    /// The epoch of the log, as far as commits tell.
+    fn epoch(&self) -> u32 {
+        let read = self.commits.values().flatten();
+        let epochs = read.map(|found| found.record.lead_epoch);
+        epochs.max().unwrap_or(0).max(self.terms.lead_epoch)
+    }
+
+    /// Whether a commit's checkpoint has UIDs of this log.
+    pub(super) fn is_of_this_log(&self, found: &Found) -> bool {
+        let is_elsewhere = lead_of(found).is_some_and(|of| of.account != self.terms.lead);
+        found.record.lead_epoch >= self.epoch() && !is_elsewhere
+    }
+
+    /// The lead that the newest change names, if another one.
+    pub(super) fn check_lead(&self) -> Result<(), OpenError> {
+        let read = self.commits.values().flatten();
+        let newest = read.filter_map(lead_of).max_by_key(|of| of.epoch);
+        match newest {
+            Some(of) if of.account != self.terms.lead && of.epoch > self.terms.lead_epoch => {
+                Err(OpenError::LeadChanged {
+                    account: of.account,
+                    epoch: of.epoch,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The log must be one of the epoch that the machine knows.
+    pub(super) fn check_epoch(&self, log: &Log) -> Result<(), OpenError> {
+        let epoch = log.chain.last().map(|found| found.record.lead_epoch);
+        match epoch {
+            Some(found) if found < self.terms.lead_epoch => Err(OpenError::NoLead {
+                account: self.terms.lead,
+                epoch: self.terms.lead_epoch,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the chain lacks what the machine has seen because a change of the lead has left it out: the former lead has
+    /// these commits, and they are merged when it answers. That is no rollback.
+    pub(super) fn is_displaced(&self, gone: Option<Won>, chain: &[Found]) -> bool {
+        let Some(gone) = gone.filter(|_| self.terms.is_new_lead) else {
+            return false;
+        };
+        let mut changes = chain.iter().filter(|found| lead_of(found).is_some());
+        changes.any(|found| found.record.generation <= gone.generation)
+    }
+}

@@ -1,0 +1,73 @@
+//! Mails on their way from one mailbox to another.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use vere_placement::accounts::mailbox_name;
+use vere_ports::mail_accounts::Request;
+
+use crate::format::MailId;
+
+/// Mails on their way at once.
+const WINDOW: usize = 8;
+
+/// A mailbox of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) account: u16,
+    pub(crate) mailbox: u16,
+}
+
+/// A mail to be copied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order {
+    pub(crate) from: Place,
+    pub(crate) uid_validity: u32,
+    pub(crate) uid: u32,
+    pub(crate) mail: MailId,
+    pub(crate) to: Place,
+}
+
+/// Mails that wait, and mails on their way.
+#[derive(Debug, Default)]
+pub(crate) struct Copying {
+    waiting: VecDeque<Order>,
+    under_way: BTreeMap<u64, Order>,
+    next: u64,
+    /// Mails of all rounds, and those of them that have arrived.
+    pub(crate) ordered: usize,
+    pub(crate) arrived: usize,
+}
+
+impl Copying {
+    pub(crate) fn put(&mut self, order: Order) {
+        self.ordered = self.ordered.saturating_add(1);
+        self.waiting.push_back(order);
+    }
+
+    /// The next mail to be read, if the window has room.
+    pub(crate) fn next(&mut self) -> Option<(u64, Place, Request)> {
+        if self.under_way.len() >= WINDOW {
+            return None;
+        }
+        let order = self.waiting.pop_front()?;
+        self.next = self.next.wrapping_add(1);
+        self.under_way.insert(self.next, order);
+        let request = Request::Read {
+            mailbox: mailbox_name(order.from.mailbox),
+            uid_validity: order.uid_validity,
+            uid: order.uid,
+            parts: Vec::new(),
+        };
+        Some((self.next, order.from, request))
+    }
+
+    pub(crate) fn order(&self, number: u64) -> Option<Order> {
+        self.under_way.get(&number).copied()
+    }
+
+    /// A mail has arrived, or cannot be copied.
+    pub(crate) fn end(&mut self, number: u64) {
+        self.under_way.remove(&number);
+        self.arrived = self.arrived.saturating_add(1);
+    }
+}
