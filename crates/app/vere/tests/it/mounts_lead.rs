@@ -245,3 +245,83 @@ fn an_older_copy_is_refused() {
     let said = fails_with(&mut two.mounting(), 1);
     assert_has(&said, &["its copy on account 2 ends with generation"]);
 }
+
+impl Two {
+    fn changing(&self, to: &str) -> std::process::Command {
+        let mut lead = self.fs(&["accounts", "lead", "home", to]);
+        lead.arg("--passphrase-file").arg(self.path("phrase"));
+        lead
+    }
+
+    fn forget_state(&self) {
+        for folder in ["state", "cache"] {
+            fs::remove_dir_all(self.path(folder)).expect("a folder");
+        }
+    }
+
+    /// The number of the lead, as the mount or else the machine knows.
+    fn lead(&self) -> u64 {
+        let rows = run(&mut self.fs(&["accounts", "list", "home", "--json"]));
+        let rows: Value = serde_json::from_str(&rows).expect("JSON");
+        let mut rows = rows.as_array().expect("rows").iter();
+        let lead = rows.find(|row| row["lead"] == Value::Bool(true));
+        lead.and_then(|row| row["number"].as_u64()).expect("a lead")
+    }
+}
+
+/// The second account becomes the lead while the volume is not mounted; then the first one goes.
+#[test]
+fn another_account_becomes_the_lead() {
+    let Some(two) = Two::new() else { return };
+    run(&mut two.mounting());
+    let large = fill(&two.point());
+    two.umount();
+    assert_has(&fails_with(&mut two.changing("1"), 1), &["found the lead"]);
+    assert_has(&fails_with(&mut two.changing("3"), 1), &["found 3"]);
+    assert_has(&run(&mut two.changing("2")), &["Account 2 is the lead"]);
+    assert_eq!(two.lead(), 2);
+    run(&mut two.mounting());
+    check(&two.point(), &large);
+    fs::write(two.point().join("new"), "under the new lead").expect("a file");
+    run(&mut two.fs(&["sync", "home"]));
+    assert_has(&run(&mut two.fs(&["check", "home"])), &["clean: "]);
+    two.umount();
+    // A machine with the file of the beginning finds the lead by the log of the former one, and without it too.
+    for is_away in [false, true] {
+        two.relay.refuse(is_away);
+        two.forget_state();
+        run(&mut two.mounting());
+        check(&two.point(), &large);
+        assert_eq!(two.lead(), 2);
+        let file = two.point().join(format!("away {is_away}"));
+        fs::write(file, "written").expect("a file");
+        run(&mut two.fs(&["sync", "home"]));
+        two.umount();
+    }
+}
+
+/// The lead is gone: the copy of changes and names on the second account becomes the log.
+#[test]
+fn a_lead_that_is_gone_is_replaced() {
+    let Some(two) = Two::new() else { return };
+    run(&mut two.mounting());
+    let large = fill(&two.point());
+    run(&mut two.fs(&["sync", "home"]));
+    two.wait_for_copy();
+    two.umount();
+    two.relay.refuse(true);
+    let said = fails_with(&mut two.changing("2"), 1);
+    assert_has(&said, &["account 1", "--force"]);
+    let said = run(two.changing("2").arg("--force"));
+    assert_has(&said, &["Account 2 is the lead", "account 1 alone has"]);
+    run(&mut two.mounting());
+    check(&two.point(), &large);
+    fs::write(two.point().join("new"), "without the former lead").expect("a file");
+    run(&mut two.fs(&["sync", "home"]));
+    two.umount();
+    two.relay.refuse(false);
+    run(&mut two.mounting());
+    check(&two.point(), &large);
+    two.wait_for_copy();
+    two.umount();
+}
