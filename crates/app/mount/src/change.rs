@@ -1,6 +1,6 @@
 //! Changes of facts about a volume, on the engine of a mount or of a volume opened for the command.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vere_mailfs::format::slot::{Method, Slot};
-use vere_mailfs::format::{Keys, MailId, VolumeKey};
+use vere_mailfs::format::{Keys, MailCopy, MailId, VolumeKey};
 use vere_mailfs::rows::{AccountRow, GroupRow, Key, RowValue, SlotRow};
 use vere_mailfs::volume::{AccountTerms, FactsChange, FactsReport, GONE, Leaving, Membership};
 use vere_ports::files::Errno;
@@ -20,6 +20,7 @@ use vere_settings::Volume as Described;
 use crate::accounts::Asks;
 use crate::facts;
 use crate::folders::{self, Description};
+use crate::held;
 use crate::hex::Hex;
 use crate::host::{Event, with};
 use crate::open;
@@ -270,7 +271,11 @@ impl Keeper {
         let (row, groups) = facts.ok_or(ENGINE)?.map_err(unreadable)?;
         let row =
             row.ok_or_else(|| format!("expected an account of the volume; found {number}"))?;
-        let leaving = self.leaving(number)?;
+        let mut leaving = self.leaving(number, HashMap::new())?;
+        if leaving.only > 0 {
+            // A former lead has commits and pages that the lead has too.
+            leaving = self.leaving(number, held::of_lead(&self.description, after)?)?;
+        }
         if leaving.only > 0 && row.state != GONE {
             let group = row.groups.first().copied().unwrap_or(number);
             return Err(format!(
@@ -303,7 +308,7 @@ impl Keeper {
         let begin = Instant::now();
         loop {
             self.sync()?;
-            let leaving = self.leaving(number)?;
+            let leaving = self.leaving(number, HashMap::new())?;
             if !leaving.rows.is_empty() {
                 self.run(FactsChange {
                     rows: leaving.rows,
@@ -333,10 +338,16 @@ impl Keeper {
     }
 
     /// The packs of the account. Rows may have to come from the servers first.
-    fn leaving(&self, number: u16) -> Result<Leaving, String> {
+    fn leaving(
+        &self,
+        number: u16,
+        elsewhere: HashMap<MailId, MailCopy>,
+    ) -> Result<Leaving, String> {
+        let elsewhere = Arc::new(elsewhere);
         let begin = Instant::now();
         while begin.elapsed() < SYNC_MAX {
-            let look = move |live: &mut Live, now| live.leaving(now, number);
+            let elsewhere = elsewhere.clone();
+            let look = move |live: &mut Live, now| live.leaving(now, number, &elsewhere);
             let leaving = with(&self.events, SILENCE_MAX, look).ok_or(ENGINE)?;
             match leaving.map_err(unreadable)? {
                 Some(leaving) => return Ok(leaving),

@@ -20,6 +20,7 @@ mod figures;
 mod folders;
 pub mod fstab;
 mod groups;
+mod held;
 mod hex;
 mod host;
 mod init;

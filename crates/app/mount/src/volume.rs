@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use vere_disk::log::Directory;
-use vere_mailfs::format::{Encoding, Keys, MailId, VolumeId};
+use vere_mailfs::format::{Encoding, Keys, MailCopy, MailId, VolumeId};
 use vere_mailfs::volume::{
     AccountTerms, CacheTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport,
     Fingerprint, GroupTerms, Leaving, Machine, Membership, Moment, OpenError, Placed, Salvaged,
@@ -97,8 +97,13 @@ impl Live {
     }
 
     /// What an account has; absent while rows are on the way.
-    pub(crate) fn leaving(&mut self, now: Now, account: u16) -> Result<Option<Leaving>, Errno> {
-        self.volume.leaving(moment(now), account)
+    pub(crate) fn leaving(
+        &mut self,
+        now: Now,
+        account: u16,
+        elsewhere: &HashMap<MailId, MailCopy>,
+    ) -> Result<Option<Leaving>, Errno> {
+        self.volume.leaving(moment(now), account, elsewhere)
     }
 
     /// Puts content without names into the tree.

@@ -298,6 +298,23 @@ fn another_account_becomes_the_lead() {
         run(&mut two.fs(&["sync", "home"]));
         two.umount();
     }
+    // The former lead has nothing any more that the new one lacks.
+    two.relay.refuse(false);
+    run(&mut two.mounting());
+    wait_until("copies of all packs", || {
+        two.status()["copies_missing"] == Value::from(0)
+    });
+    let mut remove = two.fs(&["accounts", "remove", "home", "1"]);
+    remove.arg("--passphrase-file").arg(two.path("phrase"));
+    assert_has(&run(&mut remove), &["no account of the volume any more"]);
+    two.umount();
+    two.relay.refuse(true);
+    two.forget_state();
+    run(&mut two.mounting());
+    check(&two.point(), &large);
+    fs::write(two.point().join("last"), "written").expect("a file");
+    run(&mut two.fs(&["sync", "home"]));
+    two.umount();
 }
 
 /// The lead is gone: the copy of changes and names on the second account becomes the log.

@@ -64,7 +64,9 @@ pub use vere_opening::{
 };
 pub use vere_replay::Stranded;
 
-pub use self::accounts::{AccountStatus, AccountTerms, GroupTerms};
+pub use self::accounts::{
+    AccountStatus, AccountTerms, GroupTerms, LOG_MAILBOX, PAGES_MAILBOX, mailbox_name,
+};
 pub use self::facts::{FactsChange, FactsReport, Leaving, Membership};
 pub use self::fingerprint::{Fingerprint, NoFingerprint};
 pub use self::gone::GONE;

@@ -1,6 +1,6 @@
 //! An account leaves a volume: every pack of the account must be elsewhere too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::mem;
 
 use vere_ports::files::Errno;
@@ -8,6 +8,7 @@ use vere_ports::storage::Storage;
 
 use super::super::state::Volume;
 use super::super::step::Moment;
+use crate::format::{MailCopy, MailId};
 use crate::rows::{PackRow, RowValue, packs_prefix};
 
 /// What an account has, when it is about to leave.
@@ -22,11 +23,17 @@ pub struct Leaving {
 }
 
 impl<S: Storage> Volume<S> {
-    /// The packs of an account; `None` while rows are missing: the caller asks again.
+    /// The packs of an account; `None` while rows are missing: the caller asks again. `elsewhere` has mails of the lead that a
+    /// former lead has too: commits with content, and pages.
     ///
     /// # Errors
     /// When a row cannot be read.
-    pub fn leaving(&mut self, now: Moment, account: u16) -> Result<Option<Leaving>, Errno> {
+    pub fn leaving(
+        &mut self,
+        now: Moment,
+        account: u16,
+        elsewhere: &HashMap<MailId, MailCopy>,
+    ) -> Result<Option<Leaving>, Errno> {
         self.at(now);
         let mut bring = mem::take(&mut self.bring);
         let is_there = self.bring_pages(&mut bring);
@@ -47,6 +54,9 @@ impl<S: Storage> Volume<S> {
             row.copies.retain(|copy| copy.account != account);
             if row.copies.len() == before {
                 continue;
+            }
+            if row.copies.is_empty() {
+                row.copies.extend(elsewhere.get(&row.mail));
             }
             if row.copies.is_empty() {
                 leaving.only = leaving.only.saturating_add(1);

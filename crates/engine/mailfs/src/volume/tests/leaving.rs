@@ -123,7 +123,11 @@ fn packs_under_way_are_elsewhere_too() {
         several.sync(0).unwrap();
         several.pass(30);
         let now = several.moment();
-        let leaving = several.volume(0).leaving(now, 2).unwrap().unwrap();
+        let leaving = several
+            .volume(0)
+            .leaving(now, 2, &std::collections::HashMap::new())
+            .unwrap()
+            .unwrap();
         assert_eq!(leaving, crate::volume::Leaving::default(), "{files}");
     }
 }
@@ -143,7 +147,11 @@ fn a_row_that_changes_meanwhile_stays() {
         world.pass(Duration::from_secs(1));
     }
     let now = world.moment();
-    let leaving = world.volume().leaving(now, 2).unwrap().unwrap();
+    let leaving = world
+        .volume()
+        .leaving(now, 2, &std::collections::HashMap::new())
+        .unwrap()
+        .unwrap();
     assert_eq!(leaving.only, 0);
     // The copy of the other account is found damaged, say.
     let key = leaving.rows[0].0.clone();
@@ -163,6 +171,10 @@ fn a_row_that_changes_meanwhile_stays() {
     }
     world.volume().take_changed().unwrap().unwrap();
     let now = world.moment();
-    let left = world.volume().leaving(now, 2).unwrap().unwrap();
+    let left = world
+        .volume()
+        .leaving(now, 2, &std::collections::HashMap::new())
+        .unwrap()
+        .unwrap();
     assert_eq!((left.only, left.rows.len()), (1, 0));
 }
