@@ -136,7 +136,11 @@ impl World {
     fn leaving(&mut self, account: u16) -> Leaving {
         for _ in 0..100 {
             let now = self.moment();
-            if let Some(leaving) = self.volume().leaving(now, account).unwrap() {
+            if let Some(leaving) = self
+                .volume()
+                .leaving(now, account, &std::collections::HashMap::new())
+                .unwrap()
+            {
                 return leaving;
             }
             self.settle();

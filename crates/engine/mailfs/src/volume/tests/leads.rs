@@ -332,9 +332,63 @@ fn what_a_former_lead_took_is_merged() {
         tree.get("shared").map(String::as_str),
         Some("before, and more")
     );
-    // Nothing is merged twice.
+    // Nothing is merged twice, and the machine whose commits were merged mounts with what it had.
     several.kill(1);
     several.mount(1).unwrap();
+    several.go_over(0, promoted.lead.epoch);
+    several.put(0, "again", "from the first machine");
+    several.sync(0).unwrap();
+    several.pass(3_601);
     several.quiet();
-    assert_eq!(several.tree(1), tree);
+    let mut expected = tree;
+    expected.insert("again".to_owned(), "from the first machine".to_owned());
+    for number in 0..2 {
+        assert_eq!(several.tree(number), expected, "mount {number}");
+    }
+}
+
+/// Another machine commits just before the change: the change lies behind that commit in the end.
+#[test]
+fn a_change_that_loses_a_race_is_made_again() {
+    let mut several = several(1);
+    several.put(0, "first", "one");
+    several.sync(0).unwrap();
+    several.quiet();
+    let before = several.by_promoters();
+    let (terms, of) = (several.terms.clone(), create("promoter"));
+    let date = Timestamp::from_millis(1_700_000_000_000);
+    let mut promotion = Promotion::new(&terms, of, (Source::Lead(1), 2), (0, date));
+    let mut races = 0;
+    while let Some(step) = promotion.poll() {
+        let PromotionStep::Ask(id, account, urgency, request) = step else {
+            continue;
+        };
+        if urgency == Urgency::Commit && races < 2 {
+            races += 1;
+            several.put(0, &format!("race {races}"), "won");
+            several.sync(0).unwrap();
+        }
+        let account = several.accounts.get_mut(&account.0).unwrap();
+        promotion.answered(id, account.carry_out(&request));
+    }
+    let promoted = promotion.finish().unwrap();
+    assert_eq!(races, 2);
+    several.go_over(0, promoted.lead.epoch);
+    let names: Vec<String> = several.tree(0).into_keys().collect();
+    assert_eq!(names, ["first", "race 1", "race 2"]);
+    several.put(0, "last", "one");
+    several.sync(0).unwrap();
+    // Of the changes that lost nothing is left.
+    assert_eq!(several.by_promoters(), before + 1);
+}
+
+impl Several {
+    /// Mails in the first account's log that no writer has made.
+    fn by_promoters(&mut self) -> usize {
+        let log = self.accounts.get_mut(&1).unwrap().mailbox("log").unwrap();
+        let mails = log.mails.values();
+        mails
+            .filter(|mail| String::from_utf8_lossy(mail).contains(" w0000 "))
+            .count()
+    }
 }
