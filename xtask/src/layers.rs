@@ -47,6 +47,7 @@ const ENGINES: &[&str] = &[
     "crates/engine/delivery",
     "crates/engine/dnsbl",
     "crates/engine/mailfs",
+    "crates/engine/promotion",
     "crates/engine/queue",
     "crates/engine/recovery",
 ];

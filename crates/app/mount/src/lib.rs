@@ -36,6 +36,7 @@ mod passwd;
 mod probe;
 mod progress;
 mod promote;
+mod promoting;
 mod provider;
 mod rebuild;
 mod rollback;

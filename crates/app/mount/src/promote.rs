@@ -1,29 +1,24 @@
 //! `vere fs accounts lead`: another account becomes the lead.
 
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::sync::mpsc::channel;
 
 use serde_json::json;
 use vere_mailfs::format::Keys;
 use vere_mailfs::volume::{Create, Terms, is_outage};
-use vere_ports::mail_accounts::Fault;
 use vere_process::failure::Failure;
-use vere_promotion::{Promoted, Promotion, PromotionError, PromotionStep, Source};
+use vere_promotion::{Promoted, PromotionError, Source};
 
-use crate::accounts::Ask;
 use crate::args::LeadArgs;
 use crate::bars;
 use crate::folders::{self, Description, Lock};
-use crate::host::{Clock, Event};
+use crate::host::Clock;
 use crate::leads::Known;
-use crate::lines::{self, Level};
 use crate::news::News;
 use crate::open::{keys_of, read_slot, start_accounts, tag};
+use crate::promoting::{Between, attempt};
 use crate::session;
-use crate::volume::{self, Live, moment};
+use crate::volume;
 
-/// The longest silence of an account.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Requests of a further attempt have numbers from multiples of this one on.
 const NUMBERS: u64 = 1 << 40;
 
@@ -69,8 +64,6 @@ pub(crate) fn command(args: &LeadArgs) -> Result<String, Failure> {
     note(slot.head.volume, was, &promoted)?;
     Ok(shown(args, &promoted, is_forced.then_some(was)))
 }
-
-type Between<'a> = (&'a dyn Fn(Ask), &'a Receiver<Event<Live>>);
 
 /// By the lead's log; where the lead is out of reach and the user says so, by a copy. The latter is told.
 fn promote(
@@ -155,52 +148,4 @@ fn shown(args: &LeadArgs, promoted: &Promoted, without: Option<u16>) -> String {
         ));
     }
     text
-}
-
-/// Has a promotion read and write all its needs.
-pub(crate) fn run(
-    (terms, of): (&Terms, &Create),
-    (source, to): (Source, u16),
-    (first, clock): (u64, Clock),
-    between: Between<'_>,
-    news: &mut dyn FnMut(News),
-) -> Result<Promoted, Failure> {
-    attempt((terms, of), (source, to), (first, clock), between, news).map_err(Failure::from)
-}
-
-fn attempt(
-    (terms, of): (&Terms, &Create),
-    (source, to): (Source, u16),
-    (first, clock): (u64, Clock),
-    (ask, answers): Between<'_>,
-    news: &mut dyn FnMut(News),
-) -> Result<Promoted, PromotionError> {
-    let date = moment(clock.now()).date();
-    let mut promotion = Promotion::new(terms, of.clone(), (source, to), (first, date));
-    loop {
-        while let Some(step) = promotion.poll() {
-            match step {
-                PromotionStep::Ask(id, account, urgency, request) => {
-                    ask(Ask(id, account, urgency, request));
-                }
-                PromotionStep::Left(account, uid, reason) => lines::log(
-                    Level::Warn,
-                    &format!("account {account}: the mail of UID {uid} is not copied: {reason}"),
-                ),
-            }
-        }
-        if promotion.is_over() {
-            return promotion.finish();
-        }
-        match answers.recv_timeout(ANSWER_TIMEOUT) {
-            Ok(Event::Answer(id, answer)) => promotion.answered(id, answer),
-            Ok(_) => {}
-            Err(_) => {
-                let text = "expected an answer within 60 s; found none".to_owned();
-                promotion.give_up(Fault::Unreachable(text));
-            }
-        }
-        let (done, all) = promotion.progress();
-        news(News::Progress(done, all));
-    }
 }

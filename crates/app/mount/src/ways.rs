@@ -18,7 +18,7 @@ use crate::host::{Clock, Event};
 use crate::leads::Known;
 use crate::lines::{self, Level};
 use crate::news::News;
-use crate::promote;
+use crate::promoting;
 use crate::rollback;
 use crate::volume::{How, Live, Refusal, moment, random, storage};
 
@@ -234,7 +234,7 @@ impl Ways<'_> {
         let of = (&self.terms, self.of);
         let between = (self.ask, self.answers);
         let source = (Source::Lead(from), account);
-        let promoted = promote::run(of, source, (first, self.clock), between, news)?;
+        let promoted = promoting::run(of, source, (first, self.clock), between, news)?;
         self.set_lead(account, promoted.lead.epoch);
         Ok(self.begin(Way::NewLead, news)?.0)
     }

@@ -49,12 +49,7 @@ impl<S: Storage> Opening<S> {
         self.check_copy(gone, &log.chain, &log.outside)?;
         let (epoch, newest_ms) = newest_of(&log.chain);
         let is_displaced = self.is_displaced(gone, &log.chain);
-        let replay = self
-            .replay_of(&log, gone)
-            .map_err(|error| match is_displaced {
-                true => OpenError::Overtaken,
-                false => error,
-            })?;
+        let replay = self.replay_of(&log, gone, is_displaced)?;
         let later = self.split_later(&mut log, &replay);
         let Some(base) = log.chain.last() else {
             return Err(self.limit.map_or(missing, |_| OpenError::Overtaken));
@@ -70,20 +65,12 @@ impl<S: Storage> Opening<S> {
         self.check_age(&tree, newest_ms, now)?;
         let first = self.local.map(|_| self.first_needed());
         if let Some(gone) = gone {
-            if !is_displaced {
-                self.check_gone(gone, &tree)?;
-            }
-            if replay.has_changes(&self.records) {
-                return Err(OpenError::Overtaken);
-            }
+            self.check_changes(gone, is_displaced, (&tree, &replay))?;
         }
         let merged_later = later.iter().map(|found| &found.record.merged);
         merged_later.for_each(|merged| follow.named(merged));
         follow.registration = registration(&self.of.machine, self.random);
-        if self.terms.is_new_lead {
-            // The local disk has commits of the former log.
-            self.memory.forget();
-        }
+        self.forget_former_log();
         Ok(Opened {
             checkpoints: self.checkpoints(&log.chain),
             terms: self.terms,
@@ -113,11 +100,35 @@ impl<S: Storage> Opening<S> {
     }
 
     /// The records of the journal that no commit has.
-    fn replay_of(&self, log: &Log, gone: Option<Won>) -> Result<Replay, OpenError> {
+    fn replay_of(
+        &self,
+        log: &Log,
+        gone: Option<Won>,
+        is_displaced: bool,
+    ) -> Result<Replay, OpenError> {
         let replay = Replay::of(&self.records, &log.chain, &log.outside, gone);
-        replay.map_err(|lacking| OpenError::RolledBack {
-            generation: lacking.generation,
+        replay.map_err(|lacking| match is_displaced {
+            true => OpenError::Overtaken,
+            false => OpenError::RolledBack {
+                generation: lacking.generation,
+            },
         })
+    }
+
+    /// Without the commit that the machine has seen last, changes of the journal lie on nothing.
+    fn check_changes(
+        &self,
+        gone: Won,
+        is_displaced: bool,
+        (tree, replay): (&Tree, &Replay),
+    ) -> Result<(), OpenError> {
+        if !is_displaced {
+            self.check_gone(gone, tree)?;
+        }
+        match replay.has_changes(&self.records) {
+            true => Err(OpenError::Overtaken),
+            false => Ok(()),
+        }
     }
 
     /// Takes the commits out of the chain that are followed one by one, above the changes of the journal.

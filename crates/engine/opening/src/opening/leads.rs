@@ -27,6 +27,13 @@ impl<S: Storage> Opening<S> {
         }
     }
 
+    /// The volume begins under a new lead: the local disk has commits of the former log.
+    pub(super) fn forget_former_log(&mut self) {
+        if self.terms.is_new_lead {
+            self.memory.forget();
+        }
+    }
+
     /// The epoch of the log, as far as commits tell.
     fn epoch(&self) -> u32 {
         let read = self.commits.values().flatten();
