@@ -47,6 +47,7 @@ mod serve;
 mod session;
 mod slots;
 mod status;
+mod succession;
 mod upkeep;
 mod volume;
 mod ways;

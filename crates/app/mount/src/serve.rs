@@ -30,6 +30,7 @@ pub(crate) use crate::open::{Opened, open, read_slot, start_accounts, tag};
 use crate::runs;
 use crate::secrets::Opener;
 use crate::status;
+use crate::succession::Succession;
 use crate::volume::{self, How, Live, Upkeep};
 
 /// Time for the last changes to reach the servers after an unmount. The journal keeps the rest.
@@ -40,8 +41,10 @@ const LAST_SYNC_FAILING: Duration = Duration::from_secs(10);
 const LEAD_LOOK: Duration = Duration::from_millis(500);
 /// The longest time of a status.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time between looks at the end of the mount.
+/// Time between looks at what a mount does once a day.
 const LOOK: Duration = Duration::from_secs(600);
+/// Time between looks at the lead, at most.
+const SUCCESSION_LOOK: Duration = Duration::from_secs(10);
 /// The longest time of a sync.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
@@ -81,6 +84,8 @@ pub(crate) fn serve(
         news,
     )?;
     clear_dead_mount(task, news)?;
+    let tag = tag(&read_slot(&task.description)?);
+    let succession = Succession::new(task.volume.clone(), tag);
     let shared = Arc::new(OnceLock::new());
     // Whatever may fail comes before the mount: programs would see a mount without a process.
     let server = Server::start(
@@ -117,13 +122,7 @@ pub(crate) fn serve(
     };
     lines::log(Level::Info, &format!("mounted at {}", task.point.display()));
 
-    let daily = Daily::default();
-    let ended = loop {
-        if let Some(ended) = mount.wait(LOOK) {
-            break ended;
-        }
-        daily.look(&garbage);
-    };
+    let ended = wait_for_end(mount, &succession, &garbage);
     finish(&host);
     host.stop();
     server.finish();
@@ -131,6 +130,23 @@ pub(crate) fn serve(
     match ended {
         Ended::Unmounted => Ok(()),
         Ended::Failed(text) => Err(Failure::new(format!("the mount has failed: {text}"))),
+    }
+}
+
+/// Does what is due now and then until the mount ends.
+fn wait_for_end(mount: &Mount, succession: &Succession, events: &Sender<Event<Live>>) -> Ended {
+    let daily = Daily::default();
+    let look = SUCCESSION_LOOK.min(succession.patience().max(LEAD_LOOK));
+    let mut looked = Instant::now();
+    loop {
+        if let Some(ended) = mount.wait(look) {
+            return ended;
+        }
+        succession.look(events);
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            daily.look(events);
+        }
     }
 }
 

@@ -11,6 +11,8 @@ pub struct Volume {
     pub lead: u16,
     /// Accounts with changes and names.
     pub metadata_accounts: usize,
+    /// How long the lead may be out of reach before another account becomes the lead; zero for ever.
+    pub lead_patience: Span,
     /// Whether closing a file and changing names wait for the servers.
     pub strong: bool,
     /// The longest wait of a change for its commit.

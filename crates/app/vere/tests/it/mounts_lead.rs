@@ -336,9 +336,62 @@ fn a_lead_that_is_gone_is_replaced() {
     fs::write(two.point().join("new"), "without the former lead").expect("a file");
     run(&mut two.fs(&["sync", "home"]));
     two.umount();
+    // Whoever has the accounts and the passphrase alone finds the volume under its lead.
+    for folder in ["config", "state", "cache"] {
+        fs::remove_dir_all(two.path(folder)).expect("a folder");
+    }
+    let mut rebuild = two.fs(&["rebuild", "home", &two.accounts[0], &two.accounts[1]]);
+    rebuild.arg("--clear");
+    rebuild.arg("--password-file").arg(two.path("password"));
+    rebuild.arg("--passphrase-file").arg(two.path("phrase"));
+    output_of(&mut rebuild, "");
+    run(&mut two.mounting());
+    check(&two.point(), &large);
+    assert_eq!(two.lead(), 2);
+    two.umount();
     two.relay.refuse(false);
     run(&mut two.mounting());
     check(&two.point(), &large);
     two.wait_for_copy();
+    two.umount();
+}
+
+/// A mount whose lead is out of reach for long makes the account with the copy the lead, and goes on; so does a mount of another
+/// machine, which comes later.
+#[test]
+fn a_mount_replaces_its_lead() {
+    let Some(two) = Two::new() else { return };
+    let file = two.path("config").join("vere/fs/home.toml");
+    let text = fs::read_to_string(&file).expect("a file");
+    let text = text.replace(
+        "version = 1\n",
+        "version = 1\nlead_patience = \"1s\"\nrefresh = \"1s\"\n",
+    );
+    fs::write(&file, text).expect("room");
+    run(&mut two.mounting());
+    let large = fill(&two.point());
+    let open = fs::File::create(two.point().join("open")).expect("a file");
+    run(&mut two.fs(&["sync", "home"]));
+    two.wait_for_copy();
+    two.relay.refuse(true);
+    std::io::Write::write_all(&mut &open, b"written meanwhile").expect("room");
+    wait_until("another lead", || two.lead() == 2);
+    wait_until("a mount under the new lead", || {
+        two.status()["read_only"].is_null()
+    });
+    open.sync_all().expect("a sync");
+    fs::write(two.point().join("new"), "without the former lead").expect("a file");
+    run(&mut two.fs(&["sync", "home"]));
+    check(&two.point(), &large);
+    two.umount();
+    two.relay.refuse(false);
+    two.forget_state();
+    run(&mut two.mounting());
+    wait_until("the new lead", || two.lead() == 2);
+    wait_until("a mount under the new lead", || {
+        two.status()["read_only"].is_null()
+    });
+    let content = fs::read_to_string(two.point().join("open")).expect("a file");
+    assert_eq!(content, "written meanwhile");
     two.umount();
 }

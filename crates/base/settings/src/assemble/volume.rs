@@ -43,6 +43,7 @@ impl Assembly {
         Volume {
             lead: self.maybe("lead").unwrap_or(first),
             metadata_accounts: usize::from(self.need::<u16>("metadata_accounts")),
+            lead_patience: self.need("lead_patience"),
             strong: self.choice("mode", |text| Some(text == "strong")),
             flush_interval: self.need("flush_interval"),
             refresh: self.need("refresh"),

@@ -12,6 +12,8 @@ sections! {
             "The number of the account whose mailbox `log` decides the order of changes. Its server must show mails in the order of their UIDs.";
         fixed metadata_accounts: Integer(1, 16), Is("2"),
             "Accounts that keep changes and names: the lead, and the accounts with the lowest numbers besides. Each account behind the lead gets a copy of every change, behind the programs that wait; with `sync_copies` above 1, `fsync` waits for a copy. While the lead does not answer, the volume is mounted read-only from a copy.";
+        fixed lead_patience: Span(0, 30 * 24 * HOUR), Is("\"5m\""),
+            "How long the lead of a mounted volume may be out of reach before a further account with a copy of every change becomes the lead. `0s` leaves the change to `vere fs accounts lead`.";
         fixed mode: Choice(&["weak", "strong"]), Is("\"weak\""),
             "What closing a file and changing names wait for: `weak` for the journal on this machine, `strong` for the servers. `fsync` waits for the servers in both.";
         fixed flush_interval: Span(100, HOUR), Is("\"5s\""),

@@ -1,6 +1,9 @@
 //! Changes of the lead: the log of another account orders the commits from a commit of kind 4 on
 //! (docs/internals/mailfs.md, "Change of the lead"). A mount stops there, and opens again under the new lead.
 
+use std::time::Duration;
+
+use vere_opening::Create;
 use vere_ports::files::Errno;
 use vere_ports::mail_accounts::AccountId;
 use vere_ports::storage::Storage;
@@ -58,6 +61,38 @@ impl<S: Storage> Volume<S> {
                 lead: AccountId(lead.account),
                 epoch: lead.epoch,
             });
+        }
+    }
+
+    /// The account that may become the lead, where the lead has failed for so long: an account whose copy has every change
+    /// that the mount knows, and all names.
+    #[must_use]
+    pub fn successor(&self, patience: Duration) -> Option<u16> {
+        if self.is_stopped() || self.is_unconfirmed() {
+            return None;
+        }
+        let mut accounts = self.accounts.status(self.now.steady).into_iter();
+        let lead = accounts.find(|of| of.account == self.terms.lead)?;
+        lead.failing.as_ref()?;
+        if lead.failing_for < patience {
+            return None;
+        }
+        let (_, generation) = self.chain.head();
+        let mut mirrors = self.mirror_status().into_iter();
+        let whole = mirrors.find(|of| of.is_level && of.generation >= Some(generation))?;
+        self.accounts
+            .may_try(whole.account)
+            .then_some(whole.account)
+    }
+
+    /// What a promotion needs to know besides the terms.
+    #[must_use]
+    pub fn facts_of_opening(&self) -> Create {
+        Create {
+            volume: self.seals.volume,
+            epoch: self.seals.epoch,
+            keys: self.seals.keys.clone(),
+            machine: self.machine.clone(),
         }
     }
 

@@ -1,0 +1,116 @@
+//! A mount whose lead is out of reach for long makes another account the lead (`lead_patience`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use vere_mailfs::volume::{Create, Terms};
+use vere_process::failure::Failure;
+use vere_promotion::{Promoted, Source};
+use vere_settings::Volume as Described;
+
+use crate::host::{Clock, Event, with};
+use crate::lines::{self, Level};
+use crate::open::start_accounts;
+use crate::promoting;
+use crate::volume::{self, Live};
+
+/// The longest silence of an engine before a look is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// The succession of a mount.
+#[derive(Debug)]
+pub(crate) struct Succession {
+    described: Described,
+    tag: String,
+    is_running: Arc<AtomicBool>,
+}
+
+impl Succession {
+    pub(crate) fn new(described: Described, tag: String) -> Self {
+        Self {
+            described,
+            tag,
+            is_running: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    /// How long the lead may be out of reach.
+    pub(crate) const fn patience(&self) -> Duration {
+        self.described.lead_patience.duration()
+    }
+
+    /// Makes another account the lead where the lead has been out of reach for long. The mount finds the change by itself.
+    pub(crate) fn look(&self, events: &Sender<Event<Live>>) {
+        let patience = self.patience();
+        if patience.is_zero() || self.is_running.load(Ordering::Acquire) {
+            return;
+        }
+        let facts = with(events, SILENCE_MAX, move |live: &mut Live, _| {
+            let volume = live.volume();
+            let successor = volume.successor(patience)?;
+            Some((successor, volume.lead(), volume.facts_of_opening()))
+        });
+        let Some((successor, (lead, epoch), of)) = facts.flatten() else {
+            return;
+        };
+        let terms = Terms {
+            lead,
+            lead_epoch: epoch,
+            ..volume::terms(&self.described)
+        };
+        self.is_running.store(true, Ordering::Release);
+        let (described, tag) = (self.described.clone(), self.tag.clone());
+        let is_running = Arc::clone(&self.is_running);
+        let change = move || {
+            tell(
+                lead,
+                successor,
+                promote(&described, &tag, (&terms, &of), successor),
+            );
+            is_running.store(false, Ordering::Release);
+        };
+        let thread = thread::Builder::new().name("fs-lead".into()).spawn(change);
+        if thread.is_err() {
+            // The next look has another try.
+            self.is_running.store(false, Ordering::Release);
+        }
+    }
+}
+
+fn promote(
+    described: &Described,
+    tag: &str,
+    of: (&Terms, &Create),
+    successor: u16,
+) -> Result<Promoted, Failure> {
+    let (events, happened) = channel();
+    let asks = start_accounts(described, tag, &events)?;
+    let ask = |request| {
+        // Without the thread no answer comes, and the wait ends by its time-out.
+        let _gone = asks.send(request);
+    };
+    let source = (Source::Copy(successor), successor);
+    let numbers = (0, Clock::start());
+    promoting::run(of, source, numbers, (&ask, &happened), &mut |_| {})
+}
+
+fn tell(lead: u16, successor: u16, promoted: Result<Promoted, Failure>) {
+    match promoted {
+        Ok(promoted) => lines::log(
+            Level::Warn,
+            &format!(
+                "account {lead} is out of reach: account {successor} is the lead now (epoch {})",
+                promoted.lead.epoch
+            ),
+        ),
+        Err(failure) => lines::log(
+            Level::Warn,
+            &format!(
+                "account {successor} does not become the lead in place of account {lead}: {failure}"
+            ),
+        ),
+    }
+}
