@@ -68,6 +68,9 @@ pub struct FsArgs {
     /// Format of mailboxes of Dovecot.
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "mdbox")]
     pub format: Format,
+    /// Have vere send mails in base64, as to servers that change 8-bit mails.
+    #[arg(long)]
+    pub base64: bool,
 }
 
 /// The servers behind all mounts.
@@ -78,6 +81,8 @@ struct Site {
     sshd: Option<Sshd>,
     /// The words of `--system`; all without words.
     wanted: Vec<String>,
+    /// Whether mails are in base64.
+    base64: bool,
 }
 
 impl Site {
@@ -98,6 +103,7 @@ impl Site {
             sshd: sshd.flatten(),
             base,
             wanted: args.system.clone(),
+            base64: args.base64,
         }
     }
 
@@ -129,7 +135,10 @@ pub fn run(args: &FsArgs) -> Result<(), BenchError> {
     guard::stop_on_signals();
     let quick = args.common.quick;
     let base = args.common.base();
-    let plan = Plan::new(quick, &args.only, &args.round_trip, args.format);
+    let plan = Plan {
+        base64: args.base64,
+        ..Plan::new(quick, &args.only, &args.round_trip, args.format)
+    };
     let mut results = Results {
         header: Header::new("fs", quick, &base),
         figures: Figures::default(),
@@ -328,7 +337,12 @@ fn system(name: &'static str, far: Duration, site: &Site) -> Result<Box<dyn Syst
     if name == peer::OURS {
         let accounts = site.accounts.as_ref();
         let imap = accounts.ok_or_else(|| absent(accounts::DOVECOT))?.address;
-        return Ok(Box::new(vere::Vere::new(&site.vere, imap, far, base)?));
+        return Ok(Box::new(vere::Vere::new(
+            &site.vere,
+            imap,
+            far,
+            (base, site.base64),
+        )?));
     }
     let sshd = site.sshd.as_ref().ok_or_else(|| absent(sshd::SSHD))?;
     Ok(Box::new(Sftp::new(name, sshd, far, base)?))

@@ -77,7 +77,8 @@ fn all(plan: &Plan) -> Vec<Wanted> {
         }
         let at = At(round_trip);
         for figure in [files::WIRE_UP, files::WIRE_DOWN] {
-            all.push(at.value(figure, ValueMax(106.0)));
+            let most = if plan.base64 { 140.0 } else { 106.0 };
+            all.push(at.value(figure, ValueMax(most)));
         }
         all.push(at.value(files::WIRE_AGAIN, ValueMax(WIRE_AGAIN_MAX)));
         for figure in [sqlite::ROLLBACK_WHOLE, sqlite::LOG_WHOLE, git::WHOLE] {

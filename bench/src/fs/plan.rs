@@ -116,6 +116,8 @@ pub(super) struct Plan {
     /// Round trips in milliseconds.
     pub(super) round_trips: Vec<u64>,
     pub(super) format: Format,
+    /// Whether mails are in base64.
+    pub(super) base64: bool,
     pub(super) rounds: usize,
     /// Files of 32 KB in a round.
     pub(super) small: usize,
@@ -155,6 +157,7 @@ impl Plan {
         match quick {
             true => Self {
                 is_quick: true,
+                base64: false,
                 parts,
                 round_trips,
                 format,
@@ -172,6 +175,7 @@ impl Plan {
             },
             false => Self {
                 is_quick: false,
+                base64: false,
                 parts,
                 round_trips,
                 format,

@@ -49,10 +49,13 @@ impl Commands<'_> {
     }
 
     /// Creates the volume on all accounts; a key file, since a passphrase costs 100 ms a mount.
-    fn init(&self, imap: SocketAddr) -> Vec<OsString> {
+    fn init(&self, imap: SocketAddr, is_described: bool) -> Vec<OsString> {
         let mut command = self.begin();
         command.extend(["init", VOLUME].map(OsString::from));
         command.extend(["--key-file".into(), self.own.join("key").into()]);
+        if is_described {
+            return command;
+        }
         for account in 0..ACCOUNTS {
             let user = user(account).replace('@', "%40");
             command.push(format!("imap://{user}@{imap}/").into());
@@ -60,6 +63,25 @@ impl Commands<'_> {
         command.extend(["--password-file".into(), self.own.join("password").into()]);
         command.push("--clear".into());
         command
+    }
+
+    /// Writes the file of a volume with mails in base64.
+    fn describe(&self, imap: SocketAddr) -> std::io::Result<()> {
+        let folder = self.own.join("config/vere/fs");
+        fs::create_dir_all(&folder)?;
+        let password = self.own.join("password");
+        let mut text = "version = 1\n".to_owned();
+        for account in 0..ACCOUNTS {
+            let user = user(account).replace('@', "%40");
+            text.push_str(&format!(
+                "[[account]]\nnumber = {}\nurl = \"imap://{user}@{imap}/\"\npassword_file = {password:?}\ntls = \"off\"\ngroup = {}\nencoding = \"base64\"\n",
+                account + 1,
+                account + 1,
+            ));
+        }
+        let file = folder.join(format!("{VOLUME}.toml"));
+        fs::write(&file, text)?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600))
     }
 
     fn mount(&self, point: &Path) -> Vec<OsString> {
@@ -115,7 +137,7 @@ impl Vere {
         vere: &Path,
         imap: SocketAddr,
         round_trip: Duration,
-        base: &Path,
+        (base, base64): (&Path, bool),
     ) -> Result<Self, BenchError> {
         let folder = folder(base, "vere-bench-volume-").map_err(PeerError::from)?;
         let own = folder.path();
@@ -137,7 +159,13 @@ impl Vere {
             written.map_err(BenchError::io("write a secret"))?;
         }
         let distance = Distance::to(imap, round_trip).map_err(BenchError::io("start the relay"))?;
-        run(&commands.init(distance.address())).map_err(BenchError::of("vere fs init"))?;
+        if base64 {
+            commands
+                .describe(distance.address())
+                .map_err(BenchError::io("write the file of a volume"))?;
+        }
+        let init = commands.init(distance.address(), base64);
+        run(&init).map_err(BenchError::of("vere fs init"))?;
         let point = own.join("mnt");
         let fuse = Fuse::new(commands.mount(&point), own.join("output"), point)?;
         Ok(Self {

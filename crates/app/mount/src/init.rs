@@ -154,7 +154,8 @@ fn take_encodings(described: &mut Described, found: &[Found], is_new: bool) -> R
                 account.url
             )));
         }
-        account.base64 = base64;
+        // Whoever asks for base64 gets base64, also where the account would keep 8-bit mails.
+        account.base64 |= base64;
     }
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use vere_ports::mail_accounts::Fault;
 
+use crate::format::MailId;
+
 /// Why a lead stays.
 #[derive(Debug, thiserror::Error)]
 pub enum PromotionError {
@@ -16,6 +18,23 @@ pub enum PromotionError {
         "expected the first commit, or a checkpoint with its commit and its pages, on account {0}; found neither"
     )]
     NoState(u16),
+    /// The source has a commit that cannot be read, behind all others.
+    #[error(
+        "account {account}: expected a commit that the key opens at UID {uid} of the log; found generation {generation} that it does not open: use the present passphrase or key file, after a change of keys"
+    )]
+    Unreadable {
+        /// The account.
+        account: u16,
+        /// The mail.
+        uid: u32,
+        /// The generation that the subject tells.
+        generation: u64,
+    },
+    /// A commit of the chain cannot be copied.
+    #[error(
+        "account {0}: the commit {1} of the chain cannot be copied: its mail is damaged or gone"
+    )]
+    Damaged(u16, MailId),
     /// The lead has changed to a third account.
     #[error(
         "another machine has made account {0} the lead: mount the volume once, and run the command again"

@@ -87,6 +87,7 @@ impl View<'_> {
         let Some(head) = order.chain.last() else {
             return Err(self.nothing(log));
         };
+        self.check_readable(log, head)?;
         if let Some(lead) = self.decided(to_log, &order) {
             return Ok(Plan::Done(lead));
         }
@@ -98,6 +99,7 @@ impl View<'_> {
         if let Some(plan) = self.missing(&order) {
             return Ok(plan);
         }
+        self.check_whole(&order)?;
         if let Some(plan) = self.in_the_way(&order, is_lead) {
             return Ok(plan);
         }
@@ -124,6 +126,34 @@ impl View<'_> {
         match log.read.values().any(Option::is_some) {
             true => PromotionError::NoState(account),
             false => PromotionError::NoVolume(account),
+        }
+    }
+
+    /// With keys of an earlier epoch the chain would seem to end too early.
+    fn check_readable(&self, log: &Shelf, head: &Found) -> Result<(), PromotionError> {
+        let account = self.source.account();
+        let unreadable = log.read.iter().filter(|(_, found)| found.is_none());
+        let mut subjects = unreadable.filter_map(|(uid, _)| {
+            let subject = log.listed.get(uid)?;
+            Some((*uid, subject.generation?))
+        });
+        match subjects.find(|(_, generation)| *generation > head.record.generation) {
+            Some((uid, generation)) => Err(PromotionError::Unreadable {
+                account,
+                uid,
+                generation,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The new lead needs each commit from the checkpoint on.
+    fn check_whole(&self, order: &Order) -> Result<(), PromotionError> {
+        let there = self.uids(Which::ToLog);
+        let mut chain = order.chain.iter().map(Found::id);
+        match chain.find(|mail| !there.contains_key(mail)) {
+            Some(mail) => Err(PromotionError::Damaged(self.source.account(), mail)),
+            None => Ok(()),
         }
     }
 

@@ -20,7 +20,7 @@ const UNREAD_MAX: usize = 256;
 impl<S: Storage> Volume<S> {
     /// Goes on looking at the logs of further accounts: called after every event.
     pub(super) fn tend_other_logs(&mut self) {
-        if self.is_stopped() || self.is_unconfirmed() || self.is_registering() {
+        if self.is_stopped() || self.is_registering() {
             return;
         }
         for account in self.further_accounts() {
@@ -107,7 +107,8 @@ impl<S: Storage> Volume<S> {
 
     fn other_log_listed(&mut self, account: u16, uid_validity: u32, mails: &[Listed]) {
         let tag = self.seals.volume.tag();
-        let since = self.lead_since();
+        // A mount from the local disk sends nothing before its comparison with the log.
+        let (since, is_unconfirmed) = (self.lead_since(), self.is_unconfirmed());
         let commits = mails.iter().filter_map(|mail| {
             let subject = Subject::parse(&mail.subject).ok()?;
             let is_commit = subject.kind == Kind::Commit && subject.volume == tag;
@@ -117,7 +118,7 @@ impl<S: Storage> Volume<S> {
         // The newest commit tells the epoch; a former lead's commits behind the change are handed on.
         let newest = commits.last().map(|(uid, _)| *uid);
         let is_behind = |subject: &Subject| {
-            let is_late = since > 0 && subject.generation >= Some(since);
+            let is_late = since > 0 && !is_unconfirmed && subject.generation >= Some(since);
             is_late && !self.follow.is_merged(subject.mail)
         };
         let behind = commits.iter().filter(|(_, subject)| is_behind(subject));
@@ -169,7 +170,8 @@ impl<S: Storage> Volume<S> {
             self.other_lead_found(account, found.record.lead_epoch);
             return false;
         }
-        let is_displaced = found.record.lead_epoch < epoch
+        let is_displaced = !self.is_unconfirmed()
+            && found.record.lead_epoch < epoch
             && found.record.generation >= self.lead_since()
             && !self.follow.is_merged(found.id());
         if !is_displaced {
