@@ -141,9 +141,13 @@ impl<S: Storage> Volume<S> {
     }
 
     fn read_other(&mut self, account: u16) {
+        let is_unconfirmed = self.is_unconfirmed();
         let log = self.other_logs.entry(account).or_default();
         let Some(uid) = log.unread.pop_front() else {
-            log.known = log.known.max(log.listed);
+            // Behind the comparison all mails count once more.
+            if !is_unconfirmed {
+                log.known = log.known.max(log.listed);
+            }
             return;
         };
         log.is_busy = true;
