@@ -16,25 +16,24 @@
 use std::fmt;
 use std::io;
 
-use bytes::Bytes;
 use vere_checksum::crc32c;
 use vere_ports::storage::{Storage, StorageFile};
 
 pub use self::error::JournalError;
 
 use self::backlog::{Backlog, lacks_room};
-use self::head::{HEAD, encode_head, first_of, name_of, nonce, read_head};
+use self::head::{HEAD, SEALED_MAX, encode_head, name_of, nonce, read_head, segments_of};
+use self::outcomes::Outcomes;
+pub use self::outcomes::pieces;
+use self::reading::read_records;
 use super::record::{self, Part};
-use crate::format::seal::{seal, unseal};
+use crate::format::seal::seal;
 
-const RECORD_HEAD: u64 = 20;
 /// Octets of a segment, but for the record that crosses the bound.
 const SEGMENT_MAX: u64 = 64 << 20;
 /// Zeros behind the records: a sync with fewer than the least writes zeros up to the most.
 const ZEROS_MIN: u64 = 128 << 10;
 const ZEROS_MAX: u64 = 512 << 10;
-/// Sealed octets of a record: the longest write, and rows.
-const SEALED_MAX: u32 = 4 << 20;
 
 /// A journal in a folder.
 pub struct Journal<S: Storage> {
@@ -72,7 +71,7 @@ impl<S: Storage> fmt::Debug for Journal<S> {
 
 impl<S: Storage> Journal<S> {
     /// Opens the journal of a folder, hands every whole record to `replay` with its position, and begins a segment. A torn end is
-    /// cut away.
+    /// cut away. Records about a merge count with the last one of the merge alone.
     ///
     /// # Errors
     /// [`JournalError`].
@@ -93,21 +92,17 @@ impl<S: Storage> Journal<S> {
             segment_max: SEGMENT_MAX,
             has_failed: false,
         };
-        let mut names: Vec<(u64, String)> = journal
-            .storage
-            .list()?
-            .into_iter()
-            .filter_map(|name| Some((first_of(&name)?, name)))
-            .collect();
-        names.sort_unstable();
+        let names = segments_of(&journal.storage)?;
         failed::mend(
             &journal.storage,
             names.iter().rev().map(|(_, name)| name.as_str()),
         )?;
         let count = names.len();
+        let mut outcomes = Outcomes::default();
+        let mut see = |position, parts| outcomes.take(position, parts, &mut replay);
         for (number, (first, name)) in names.into_iter().enumerate() {
             let is_last = number.saturating_add(1) == count;
-            journal.read_segment(first, name, is_last, &mut replay)?;
+            journal.read_segment(first, name, is_last, &mut see)?;
         }
         let position = journal.position;
         journal.begin_segment(position)?;
@@ -137,99 +132,30 @@ impl<S: Storage> Journal<S> {
             let (file, at) = (before.name.clone(), before.written);
             return Err(JournalError::Damaged { file, at });
         }
-        let mut position = first;
-        loop {
-            let at = HEAD.saturating_add(position.saturating_sub(first));
-            match self.read_record(&file, &random, at, length, position)? {
-                Read::Record(parts, octets) => {
-                    replay(position, parts);
-                    position = position.saturating_add(octets);
-                }
-                Read::Unsealed => return Err(JournalError::Key { file: name }),
-                Read::End if is_last => {
-                    // Zeros, or a torn record; a segment with a successor must end with its last record.
-                    if at != length {
-                        file.truncate(at)?;
-                    }
-                    // A kill may have left records without a sync. A successor on the disk without them would be damage.
-                    file.sync()?;
-                    break;
-                }
-                // The successor tells whether a record is missing: a lost cut leaves zeros behind the last one.
-                Read::End => break,
+        let key = &self.key;
+        let position = read_records(
+            key,
+            (&file, name.as_str()),
+            (&random, first, length),
+            replay,
+        )?;
+        let at = HEAD.saturating_add(position.saturating_sub(first));
+        if is_last {
+            // Zeros, or a torn record; a segment with a successor must end with its last record.
+            if at != length {
+                file.truncate(at)?;
             }
+            // A kill may have left records without a sync. A successor on the disk without them would be damage.
+            file.sync()?;
         }
         self.position = position;
-        let written = HEAD.saturating_add(position.saturating_sub(first));
         self.segments.push(Segment {
             first,
             name,
             file,
-            written,
+            written: at,
         });
         Ok(())
-    }
-
-    fn read_record(
-        &self,
-        file: &S::File,
-        random: &[u8; 16],
-        at: u64,
-        length: u64,
-        position: u64,
-    ) -> Result<Read, JournalError> {
-        let mut head = [0; RECORD_HEAD as usize];
-        if at.saturating_add(RECORD_HEAD) > length {
-            return Ok(Read::End);
-        }
-        file.read_at(&mut head, at)?;
-        let [
-            p0,
-            p1,
-            p2,
-            p3,
-            p4,
-            p5,
-            p6,
-            p7,
-            l0,
-            l1,
-            l2,
-            l3,
-            s0,
-            s1,
-            s2,
-            s3,
-            h0,
-            h1,
-            h2,
-            h3,
-        ] = head;
-        let sealed_length = u32::from_le_bytes([l0, l1, l2, l3]);
-        let sum = u32::from_le_bytes([h0, h1, h2, h3]);
-        let is_head = crc32c(head.get(..16).unwrap_or_default()) == sum
-            && u64::from_le_bytes([p0, p1, p2, p3, p4, p5, p6, p7]) == position
-            && sealed_length <= SEALED_MAX;
-        let end = at
-            .saturating_add(RECORD_HEAD)
-            .saturating_add(sealed_length.into());
-        if !is_head || end > length {
-            return Ok(Read::End);
-        }
-        let mut sealed = vec![0; usize::try_from(sealed_length).unwrap_or(0)];
-        file.read_at(&mut sealed, at.saturating_add(RECORD_HEAD))?;
-        if crc32c(&sealed) != u32::from_le_bytes([s0, s1, s2, s3]) {
-            return Ok(Read::End);
-        }
-        let nonce = nonce(random, position);
-        let plain = unseal(&self.key, &nonce, &[], &mut sealed).map(|plain| plain.len());
-        let parts = plain.and_then(|length| {
-            sealed.truncate(length);
-            record::decode(&Bytes::from(sealed))
-        });
-        Ok(parts.map_or(Read::Unsealed, |parts| {
-            Read::Record(parts, RECORD_HEAD.saturating_add(sealed_length.into()))
-        }))
     }
 
     /// Has further segments end after so many octets, so that a test meets the ends of many.
@@ -478,19 +404,13 @@ impl<S: Storage> Journal<S> {
     }
 }
 
-/// What stands at a place of a segment.
-enum Read {
-    Record(Vec<Part>, u64),
-    /// A whole record that the key does not open.
-    Unsealed,
-    /// No whole record.
-    End,
-}
-
 mod backlog;
 mod error;
 mod failed;
 mod head;
+mod inspect;
+mod outcomes;
+mod reading;
 mod reread;
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,10 @@
 //!  11 adopts   commit (16): a commit of this mount without any of its changes
 //!  12 brought  as won | through u64 | exceptions: the changes behind lie on top of this commit, whatever was known before
 //!  13 base     as row: what the chain has for a row that the record changes
+//!  14 piece    number u32: the record is one of several about a merge, which count with the last one, which has part 12
 //! ```
+//!
+//! A UIDVALIDITY of 0 in part 6, 8 or 12 stands for an unknown place: the commit was read from a copy of the log.
 
 use bytes::Bytes;
 
@@ -61,6 +64,8 @@ pub enum Part {
     Brought(Brought),
     /// What the chain has for a row that changes.
     Base(Change),
+    /// The record is one of several about a merge: they count with the last one, which has [`Part::Brought`].
+    Piece(u32),
 }
 
 /// Changes whose base was gone lie on the newest state.
@@ -100,6 +105,24 @@ pub struct Won {
     pub uid: u32,
 }
 
+impl Won {
+    /// The commit at an unknown place of the lead's log, since a copy of the log has told of the commit.
+    #[must_use]
+    pub const fn without_place(self) -> Self {
+        Self {
+            uid_validity: 0,
+            uid: 0,
+            ..self
+        }
+    }
+
+    /// Whether the place in the lead's log is known. No log has UIDVALIDITY 0.
+    #[must_use]
+    pub const fn has_place(&self) -> bool {
+        self.uid_validity != 0
+    }
+}
+
 /// Writes the parts; the buffer has room for a seal's tag.
 pub fn encode(parts: &[Part]) -> Vec<u8> {
     let room: usize = parts.iter().map(room_of).sum();
@@ -120,15 +143,20 @@ pub fn encode(parts: &[Part]) -> Vec<u8> {
     out
 }
 
-/// Octets of a part, at least nearly: a record with content is long, and is written into one buffer without a move.
-fn room_of(part: &Part) -> usize {
+/// Octets of a part, or somewhat more: a record with content is long, and is written into one buffer without a move.
+pub fn room_of(part: &Part) -> usize {
     const NUMBERS: usize = 64;
+    const EXCEPTION: usize = 16;
     let content = match part {
         Part::Row(change) | Part::Base(change) => {
             let value = change.value.as_ref().map_or(0, Vec::len);
             change.key.len().saturating_add(value)
         }
         Part::Content(ContentChange::Write { data, .. }) => data.len(),
+        Part::Drop(key) => key.len(),
+        Part::Begun(Begun { exceptions, .. }) | Part::Brought(Brought { exceptions, .. }) => {
+            exceptions.len().saturating_mul(EXCEPTION)
+        }
         _ => 0,
     };
     content.saturating_add(NUMBERS)
@@ -186,6 +214,10 @@ fn write(part: &Part, out: &mut Vec<u8>) -> u8 {
         Part::Base(change) => {
             write_row(change, out);
             13
+        }
+        Part::Piece(number) => {
+            out.extend_from_slice(&number.to_le_bytes());
+            14
         }
     }
 }
@@ -325,6 +357,7 @@ fn read(kind: u8, mut body: Cursor) -> Option<Part> {
             exceptions: body.exceptions()?,
         }),
         13 => Part::Base(body.row()?),
+        14 => Part::Piece(body.u32()?),
         _ => return None,
     };
     body.0.is_empty().then_some(part)

@@ -25,9 +25,9 @@ pub(crate) fn bases(records: &Records, since: impl Fn(&[u8]) -> u64) -> Bases {
     let mut bases = Bases::new();
     for (position, parts) in records {
         // A merge tells bases once more: the later commit lies below from there on.
-        let is_merge = parts
-            .iter()
-            .any(|part| matches!(part, Part::Follows(_) | Part::Brought(_)));
+        let is_of_merge =
+            |part: &Part| matches!(part, Part::Follows(_) | Part::Brought(_) | Part::Piece(_));
+        let is_merge = parts.iter().any(is_of_merge);
         for part in parts {
             if let Part::Base(change) = part
                 && *position >= since(&change.key)

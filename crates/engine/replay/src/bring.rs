@@ -263,3 +263,117 @@ fn parts_of(
     }
     Ok(parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::PackNumber;
+    use crate::rows::Extent;
+    use vere_files::content::UnsentId;
+    use vere_ports::files::{FileKind, FileTime};
+
+    fn write(offset: u64, octets: usize) -> ContentChange {
+        ContentChange::Write {
+            inode: Inode(2),
+            offset,
+            id: UnsentId(1),
+            skip: 0,
+            data: vec![1; octets].into(),
+        }
+    }
+
+    const fn cut(from: u64, to: u64) -> ContentChange {
+        ContentChange::Cut {
+            inode: Inode(2),
+            from,
+            to,
+        }
+    }
+
+    const fn chunk(offset: u64, length: u32) -> ContentChange {
+        ContentChange::Chunk {
+            inode: Inode(2),
+            offset,
+            length,
+            extent: Extent {
+                pack: PackNumber(5),
+                at: 68,
+                sealed_len: 30,
+            },
+            skip: 0,
+        }
+    }
+
+    fn ranges(changes: &[ContentChange]) -> Vec<(u64, u64)> {
+        let mut scratch = Scratch::default();
+        changes.iter().for_each(|change| scratch.take(change));
+        scratch.ranges.into_iter().collect()
+    }
+
+    #[test]
+    fn changed_ranges_are_joined_where_they_meet() {
+        assert_eq!(
+            ranges(&[write(5, 3), chunk(20, 4), cut(30, 40)]),
+            [(5, 8), (20, 24), (30, 40)]
+        );
+        assert_eq!(ranges(&[write(5, 3), write(8, 2)]), [(5, 10)]);
+        assert_eq!(ranges(&[write(8, 2), chunk(5, 3)]), [(5, 10)]);
+        assert_eq!(ranges(&[write(5, 3), write(9, 1)]), [(5, 8), (9, 10)]);
+        assert_eq!(ranges(&[write(0, 9), cut(2, 4)]), [(0, 9)]);
+        assert_eq!(ranges(&[write(0, 2), write(6, 2), cut(1, 7)]), [(0, 8)]);
+        assert!(ranges(&[write(5, 0)]).is_empty());
+    }
+
+    fn row(size: u64) -> Bytes {
+        let time = FileTime::default();
+        let row = InodeRow {
+            kind: FileKind::File,
+            mode: 0o644,
+            links: 1,
+            uid: 0,
+            gid: 0,
+            size,
+            home_or_device: 0,
+            parent: 0,
+            generation: 0,
+            atime: time,
+            mtime: time,
+            ctime: time,
+            btime: time,
+            target: Vec::new(),
+        };
+        row.encode().into()
+    }
+
+    #[test]
+    fn a_file_is_whole_where_every_octet_was_changed() {
+        let is_whole = |changes: &[ContentChange], now: Option<u64>, base: Option<Option<u64>>| {
+            let mut scratch = Scratch::default();
+            changes.iter().for_each(|change| scratch.take(change));
+            let stray = Stray {
+                now: now.map(row),
+                base: base.map(|base| base.map(row)),
+            };
+            scratch.is_whole(Some(&stray))
+        };
+        let part = [write(0, 5)];
+        assert!(is_whole(&part, Some(5), None));
+        assert!(is_whole(&part, Some(4), Some(Some(9))));
+        assert!(!is_whole(&part, Some(6), None));
+        assert!(!is_whole(&part, Some(6), Some(Some(9))));
+        assert!(!is_whole(&[write(1, 5)], Some(6), None));
+        // A new file, one that was empty, and one that is.
+        assert!(is_whole(&part, Some(6), Some(None)));
+        assert!(is_whole(&part, Some(6), Some(Some(0))));
+        assert!(is_whole(&[], Some(0), Some(Some(9))));
+        assert!(is_whole(&[], None, Some(Some(9))));
+        assert!(!Scratch::default().is_whole(None));
+        let damaged = Stray {
+            now: Some(Bytes::from_static(b"none")),
+            base: None,
+        };
+        let mut scratch = Scratch::default();
+        scratch.take(&write(0, 5));
+        assert!(!scratch.is_whole(Some(&damaged)));
+    }
+}

@@ -4,12 +4,16 @@
 
 mod bases;
 mod bring;
+mod inspect;
 mod known;
 mod replay;
+#[cfg(test)]
+mod tests;
 
 use vere_mailfs_format::{format, rows};
 
 pub use self::bases::has_base;
 pub use self::bring::{Stranded, bring_in};
+pub use self::inspect::{Inspected, inspect};
 pub use self::known::{has_waiting, remembered};
-pub use self::replay::{Lacking, Pending, Records, Replay, newest_known};
+pub use self::replay::{Lacking, Pending, Records, Replay, newest_known, newest_placed};

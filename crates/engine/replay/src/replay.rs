@@ -118,7 +118,11 @@ impl Places {
                     sequence,
                     block,
                 } => replay.writer = Some((*writer, *sequence, *block)),
-                Part::Row(_) | Part::Content(_) | Part::Drop(_) | Part::Base(_) => {}
+                Part::Row(_)
+                | Part::Content(_)
+                | Part::Drop(_)
+                | Part::Base(_)
+                | Part::Piece(_) => {}
             }
         }
         replay.count_adopted(records, self, &mut base);
@@ -303,20 +307,32 @@ enum Known {
 fn known(records: &Records, which: Known) -> HashMap<MailId, Won> {
     let mut known = HashMap::new();
     for (_, part) in parts(records) {
-        match part {
-            Part::Won(won) | Part::Follows(won) => {
-                known.insert(won.commit, *won);
-            }
+        let won = match part {
+            Part::Won(won) | Part::Follows(won) => *won,
             Part::Brought(brought) => {
                 if which == Known::Now {
                     known.clear();
                 }
-                known.insert(brought.won.commit, brought.won);
+                brought.won
             }
-            _ => {}
+            _ => continue,
+        };
+        // A copy does not tell the place of a commit: what the log has told counts on.
+        let of: &mut Won = known.entry(won.commit).or_insert(won);
+        if won.has_place() {
+            *of = won;
         }
     }
     known
+}
+
+/// The newest commit in the chain whose place in the lead's log the journal knows.
+#[must_use]
+pub fn newest_placed(records: &Records) -> Option<Won> {
+    let known = known(records, Known::Now).into_values();
+    known
+        .filter(Won::has_place)
+        .max_by_key(|won| won.generation)
 }
 
 /// The newest commit that the journal knows to be in the chain.

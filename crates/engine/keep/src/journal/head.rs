@@ -1,7 +1,9 @@
-//! Names and heads of segments.
+//! Names and heads of segments, and the bounds of records.
+
+use std::io;
 
 use vere_checksum::crc32c;
-use vere_ports::storage::StorageFile;
+use vere_ports::storage::{Storage, StorageFile};
 
 use super::error::{JournalError, VERSION};
 use crate::numbered::{self, number_of};
@@ -12,6 +14,10 @@ const PREFIX: &str = "journal-";
 const MAGIC: &[u8; 8] = b"VEREJRNL";
 /// Octets of a head.
 pub(super) const HEAD: u64 = 44;
+/// Octets of the head of a record.
+pub(super) const RECORD_HEAD: u64 = 20;
+/// Sealed octets of a record: the longest write, and rows.
+pub(super) const SEALED_MAX: u32 = 4 << 20;
 
 /// The position of a segment by the segment's name.
 pub(super) fn first_of(name: &str) -> Option<u64> {
@@ -21,6 +27,16 @@ pub(super) fn first_of(name: &str) -> Option<u64> {
 /// The name of the segment that begins at a position.
 pub(super) fn name_of(first: u64) -> String {
     numbered::name_of(PREFIX, first)
+}
+
+/// The segments of a folder in order, each with its first position.
+pub(super) fn segments_of<S: Storage>(storage: &S) -> io::Result<Vec<(u64, String)>> {
+    let names = storage.list()?.into_iter();
+    let mut names: Vec<(u64, String)> = names
+        .filter_map(|name| Some((first_of(&name)?, name)))
+        .collect();
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// The random of a head; `None` if the head is torn.

@@ -3,7 +3,9 @@
 use vere_ports::storage::{Storage, StorageFile as _};
 
 use super::head::read_head;
-use super::{HEAD, Journal, JournalError, Read};
+use super::outcomes::Outcomes;
+use super::reading::read_records;
+use super::{Journal, JournalError};
 use crate::record::Part;
 
 impl<S: Storage> Journal<S> {
@@ -12,26 +14,14 @@ impl<S: Storage> Journal<S> {
     /// # Errors
     /// [`JournalError`].
     pub fn reread(&self, mut see: impl FnMut(u64, Vec<Part>)) -> Result<(), JournalError> {
+        let mut outcomes = Outcomes::default();
+        let mut see = |position, parts| outcomes.take(position, parts, &mut see);
         for segment in &self.segments {
             let length = segment.file.len()?;
             let head = read_head(&segment.file, length, segment.first, &segment.name)?;
-            let Some(random) = head else {
-                continue;
-            };
-            let mut position = segment.first;
-            loop {
-                let at = HEAD.saturating_add(position.saturating_sub(segment.first));
-                match self.read_record(&segment.file, &random, at, length, position)? {
-                    Read::Record(parts, octets) => {
-                        see(position, parts);
-                        position = position.saturating_add(octets);
-                    }
-                    Read::Unsealed => {
-                        let file = segment.name.clone();
-                        return Err(JournalError::Key { file });
-                    }
-                    Read::End => break,
-                }
+            if let Some(random) = head {
+                let of = (&segment.file, segment.name.as_str());
+                read_records(&self.key, of, (&random, segment.first, length), &mut see)?;
             }
         }
         Ok(())

@@ -1,8 +1,10 @@
 mod damage;
+mod inspect;
 
 use vere_faults::MemoryDisk;
 use vere_ports::files::Inode;
 
+use super::head::first_of;
 use super::*;
 use crate::content::UnsentId;
 use crate::posix::ContentChange;

@@ -4,7 +4,7 @@ use super::*;
 use crate::content::UnsentId;
 use crate::format::seal::TAG;
 use crate::posix::ContentChange;
-use crate::record::{Begun, Part, Won, decode, encode};
+use crate::record::{Begun, Brought, Part, Won, decode, encode, room_of};
 use crate::rows::Extent;
 use crate::tree::Change;
 use vere_ports::files::Inode;
@@ -79,6 +79,16 @@ fn all() -> Vec<(Part, Vec<u8>)> {
         [COMMIT.0, [1; 16]].concat(),
         [99, 2, 50, 3, 60].map(number).concat(),
     ];
+    let brought = Brought {
+        won: WON,
+        through: 99,
+        exceptions: vec![(2, 50)],
+    };
+    let brought_octets = [won.clone(), [99, 2, 50].map(number).concat()].concat();
+    let base = Part::Base(Change {
+        key: b"key".to_vec(),
+        value: Some(b"value".to_vec()),
+    });
     vec![
         (row(b"key", Some(b"value")), b"\x03\0key\x01value".to_vec()),
         (row(b"key", None), b"\x03\0key\0".to_vec()),
@@ -100,10 +110,13 @@ fn all() -> Vec<(Part, Vec<u8>)> {
         ),
         (Part::Moved(Inode(2), None), [2, 0].map(number).concat()),
         (Part::Adopts(COMMIT), COMMIT.0.to_vec()),
+        (Part::Brought(brought), brought_octets),
+        (base, b"\x03\0key\x01value".to_vec()),
+        (Part::Piece(5), short(5)),
     ]
 }
 
-const KINDS: [u8; 14] = [1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 11];
+const KINDS: [u8; 17] = [1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 11, 12, 13, 14];
 
 #[test]
 fn octets_of_every_part() {
@@ -134,7 +147,7 @@ fn octets_that_are_no_record_are_refused() {
         let kind = encode(std::slice::from_ref(&part))[0];
         // Text goes to the end of a part; all else has its length.
         let is_open = match &part {
-            Part::Row(change) => change.value.is_some(),
+            Part::Row(change) | Part::Base(change) => change.value.is_some(),
             _ => matches!(kind, 2 | 9),
         };
         let longer = [&[kind, body.len() as u8 + 1, 0, 0, 0][..], &body, b"x"].concat();
@@ -154,4 +167,38 @@ fn a_record_has_room_for_its_tag() {
         assert!(octets.capacity() >= octets.len() + TAG);
         assert!(octets.capacity() < octets.len() + 200);
     }
+}
+
+/// Whoever packs parts into records counts on the bound.
+#[test]
+fn parts_are_no_longer_than_told() {
+    let long = Begun {
+        commit: COMMIT,
+        parent: COMMIT,
+        through: 1,
+        exceptions: vec![(1, 2); 100],
+    };
+    let long_key = Part::Drop(vec![1; 300]);
+    let more = [
+        Part::Begun(long),
+        long_key,
+        row(&[1; 300], Some(&[2; 5_000])),
+    ];
+    for part in all().into_iter().map(|(part, _)| part).chain(more) {
+        let octets = encode(std::slice::from_ref(&part)).len();
+        let told = room_of(&part);
+        assert!(
+            (octets..=octets + 64).contains(&told),
+            "{part:?}: {told}, {octets}"
+        );
+    }
+}
+
+#[test]
+fn a_commit_of_a_copy_has_no_place() {
+    assert!(WON.has_place());
+    let lacking = WON.without_place();
+    assert!(!lacking.has_place());
+    assert_eq!((lacking.commit, lacking.generation), (COMMIT, 4));
+    assert_eq!((lacking.uid_validity, lacking.uid), (0, 0));
 }

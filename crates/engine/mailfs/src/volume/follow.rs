@@ -248,7 +248,8 @@ impl<S: Storage> Volume<S> {
         self.confirm_rows(won, coming.rows.clone());
         // Rows of lost commits wait for nobody any more: whatever the chain lacks waits again.
         let local: BTreeSet<Vec<u8>> = self.files.tree().local_keys().map(Vec::from).collect();
-        let noted = self.journal.append(&[Part::Follows(won)]);
+        let follows = Part::Follows(self.noted(won));
+        let noted = self.journal.append(&[follows]);
         let position = noted.map_err(|_| Errno::Io)?;
         self.commits.wait_for(local, position, self.now.steady);
         Ok(())

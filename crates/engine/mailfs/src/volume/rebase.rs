@@ -290,7 +290,7 @@ impl<S: Storage> Volume<S> {
         if is_broken(Breakage::RebaseForgotten) {
             parts.clear();
         }
-        parts.push(Part::Follows(won));
+        parts.push(Part::Follows(self.noted(won)));
         Ok((parts, local))
     }
 

@@ -6,6 +6,7 @@ use vere_ports::mail_accounts::AccountId;
 use vere_ports::storage::Storage;
 
 use super::found::Found;
+use super::record::Won;
 use super::state::Volume;
 use super::step::Notice;
 
@@ -31,6 +32,14 @@ impl<S: Storage> Volume<S> {
         self.follow_others(Vec::new());
         self.ask_quotas();
         Ok(())
+    }
+
+    /// A commit of the chain, as the journal notes it: the places of a copy are none of the lead's log.
+    pub(super) fn noted(&self, won: Won) -> Won {
+        match self.stand_in {
+            Some(_) => won.without_place(),
+            None => won,
+        }
     }
 
     /// The account from whose copy the volume was opened, while the lead does not answer.

@@ -13,10 +13,11 @@ impl<S: Storage> Opening<S> {
         {
             return 1;
         }
-        let remembered = match &self.remembered {
-            Some(won) if won.uid_validity == self.uid_validity => Some(won.uid),
-            Some(_) => return 1,
-            None => None,
+        // A commit of unknown place lies behind those before.
+        let remembered = match (&self.placed, &self.remembered) {
+            (Some(won), _) if won.uid_validity == self.uid_validity => Some(won.uid),
+            (None, None) => None,
+            _ => return 1,
         };
         let covered = self.base.map(|base| base.covered_uid);
         let first = match (covered, remembered) {

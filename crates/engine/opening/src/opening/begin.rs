@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use vere_ports::mail_accounts::{Request, UidRange};
 use vere_ports::storage::Storage;
-use vere_replay::{Stranded, has_waiting, remembered};
+use vere_replay::{Stranded, has_waiting, newest_placed, remembered};
 
 use super::copy::StandIn;
 use super::{Asked, Opening, Stage, WINDOW};
@@ -43,6 +43,7 @@ impl<S: Storage> Opening<S> {
             Some(_) => Some(None),
             None => remembered(&records),
         };
+        let placed = newest_placed(&records).filter(|_| stranded.is_none());
         let limit = match remembered {
             Some(Some(won)) if has_waiting(&records) => Some(won.generation),
             _ => None,
@@ -56,6 +57,7 @@ impl<S: Storage> Opening<S> {
             local: None,
             records,
             remembered: remembered.flatten(),
+            placed,
             limit,
             stranded,
             is_wide: false,
@@ -107,11 +109,11 @@ impl<S: Storage> Opening<S> {
             return;
         }
         let knows_all = self.stranded.is_some() || remembered(&self.records).is_some();
-        match self.remembered {
-            Some(_) if self.terms.is_new_lead => self.begin_under_new_lead(),
-            Some(won) => self.begin_at(won),
-            None if knows_all => self.list(u32::MAX),
-            None => {
+        match (self.remembered, self.placed) {
+            (Some(_), _) if self.terms.is_new_lead => self.begin_under_new_lead(),
+            (_, Some(won)) => self.begin_at(won),
+            (_, None) if knows_all => self.list(u32::MAX),
+            (_, None) => {
                 // The journal may know a commit of any age.
                 self.stage = Stage::Tail;
                 self.list(1);

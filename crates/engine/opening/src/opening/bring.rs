@@ -1,8 +1,8 @@
 //! Changes of the journal whose base is gone: the log has lost the commit below the changes, by a collection or because
 //! the account was set back. The changes are brought onto the newest state.
 //!
-//! The journal gets one record about the result, and the volume begins as with any other journal: a kill before has everything
-//! done once more, and a kill behind finds everything done.
+//! The journal gets the result, and the volume begins as with any other journal. The result may take several records, which count
+//! with the last one: a kill before has everything done once more, and a kill behind finds everything done.
 
 use std::io;
 
@@ -20,7 +20,7 @@ use crate::rows::{Key, RowValue, WriterRow};
 use crate::terms::Create;
 use crate::terms::Terms;
 use crate::tree::Tree;
-use vere_keep::journal::Journal;
+use vere_keep::journal::{Journal, pieces};
 
 /// A tree with the newest state, and the result of the merge.
 pub(super) struct Brought {
@@ -72,9 +72,11 @@ impl<S: Storage> Opening<S> {
             (writer, sequence, block),
             &label,
         )?;
-        let position = journal.append(&parts).map_err(too_long)?;
+        for piece in pieces(parts) {
+            let position = journal.append(&piece).map_err(too_long)?;
+            self.records.push((position, piece));
+        }
         journal.sync()?;
-        self.records.push((position, parts));
         Ok(Brought {
             tree,
             follow,
@@ -83,8 +85,8 @@ impl<S: Storage> Opening<S> {
     }
 }
 
-/// A merge with more changes than a record of the journal has place for: every later start would fail the same way, so the journal
-/// counts as one without a way into the volume, and the remedy is named.
+/// A merge whose last record is too long, because more files wait for content than the record has place for: every later start would
+/// fail the same way, so the journal counts as one without a way into the volume, and the remedy is named.
 fn too_long(error: io::Error) -> OpenError {
     match error.kind() {
         io::ErrorKind::InvalidInput => OpenError::Overtaken,

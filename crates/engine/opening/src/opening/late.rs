@@ -18,7 +18,7 @@ impl<S: Storage> Opening<S> {
             return false;
         }
         let remembered = self
-            .remembered
+            .placed
             .filter(|won| won.uid_validity == self.uid_validity);
         let remembered = remembered.map_or(0, |won| won.uid);
         let covered = self.base.map_or(0, |base| base.covered_uid);

@@ -22,9 +22,8 @@ impl<S: Storage> Opening<S> {
             return;
         }
         self.kept.clear();
-        if let Some(won) = &mut self.remembered {
-            (won.uid_validity, won.uid) = (0, 0);
-        }
+        self.remembered = self.remembered.map(Won::without_place);
+        self.placed = None;
     }
 
     /// The volume begins under a new lead: the local disk has commits of the former log.

@@ -15,7 +15,7 @@ use crate::rows::{Key, RowValue, SettingsRow};
 use crate::terms::Create;
 use crate::terms::Terms;
 use crate::tree::Tree;
-use vere_keep::record::Part;
+use vere_keep::record::{Part, Won};
 use vere_order::found::Found;
 
 /// How long commits stay in the log at least, where no row says more.
@@ -47,7 +47,9 @@ impl<S: Storage> Opening<S> {
 
     fn open_locally(&mut self, how: Local) -> bool {
         let kept = mem::take(&mut self.kept);
-        let Some(won) = self.remembered.filter(|_| self.error.is_none()) else {
+        // The local disk has commits by their places in the lead's log.
+        let has_place = |won: &Won| won.has_place() && self.error.is_none();
+        let Some(won) = self.remembered.filter(has_place) else {
             return false;
         };
         if self.is_distrusted || self.terms.is_new_lead || self.last_writer() == 0 {
@@ -83,7 +85,7 @@ impl<S: Storage> Opening<S> {
         if self.stand_in.is_some() || self.terms.is_new_lead {
             return;
         }
-        let uid_validity = match (self.uid_validity, self.remembered) {
+        let uid_validity = match (self.uid_validity, self.placed) {
             (0, Some(won)) => won.uid_validity,
             (known, _) => known,
         };

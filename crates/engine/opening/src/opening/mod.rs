@@ -72,6 +72,8 @@ pub struct Opening<S: Storage> {
     records: Vec<(u64, Vec<Part>)>,
     /// The newest commit of the chain that the journal knows.
     remembered: Option<Won>,
+    /// The newest of these commits whose place in the lead's log the journal knows.
+    placed: Option<Won>,
     /// The generation on which changes of the journal lie: the checkpoint must not be newer.
     limit: Option<u64>,
     /// The journal's changes lie on a state that is gone, and are brought onto the newest one.

@@ -7,7 +7,7 @@ use vere_faults::Seeded;
 use super::*;
 
 /// Three starts with a record each: three segments, and the positions where they begin.
-fn three_segments() -> (MemoryDisk, [u64; 3]) {
+pub(super) fn three_segments() -> (MemoryDisk, [u64; 3]) {
     let disk = MemoryDisk::default();
     let firsts = [1, 2, 3].map(|start| {
         let (mut journal, _) = open(&disk, start);
@@ -27,7 +27,7 @@ fn is_damage(disk: &MemoryDisk, first: u64) -> bool {
     matches!(error(disk), JournalError::Damaged { file, .. } if file == name_of(first))
 }
 
-fn damage(disk: &MemoryDisk, first: u64, at: usize) {
+pub(super) fn damage(disk: &MemoryDisk, first: u64, at: usize) {
     let name = name_of(first);
     let mut octets = disk.file(&name).unwrap();
     octets[at] ^= 1;

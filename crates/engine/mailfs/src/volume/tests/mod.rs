@@ -18,6 +18,7 @@ mod leads;
 mod leaving;
 mod local_disk;
 mod local_start;
+mod long_merges;
 mod losses;
 mod mirrors;
 mod outages;

@@ -50,7 +50,7 @@ fn place(world: &mut World, found: &Salvaged) -> Placed {
     panic!("the rows are not written");
 }
 
-fn names(world: &mut World, folder: Inode) -> Vec<String> {
+pub(super) fn names(world: &mut World, folder: Inode) -> Vec<String> {
     let Ok(Reply::Opened { handle, .. }) = world.call(Call::OpenFolder { inode: folder }) else {
         panic!("no folder");
     };

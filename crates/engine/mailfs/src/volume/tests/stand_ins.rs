@@ -312,3 +312,68 @@ fn a_gap_of_a_copy_is_noticed_and_filled() {
     world.mount_copy().unwrap();
     check(&mut world, &files);
 }
+
+fn places(world: &World) -> Vec<bool> {
+    let mut places = Vec::new();
+    let key = *keys().local();
+    vere_keep::journal::Journal::inspect(&world.disk, &key, |_, parts| {
+        for part in parts {
+            if let vere_keep::record::Part::Follows(won) = part {
+                places.push(won.has_place());
+            }
+        }
+    })
+    .unwrap();
+    places
+}
+
+/// Commits that a mount follows by the copy once were noted with the copy's places: the next mount by the lead read the whole log.
+#[test]
+fn a_mount_behind_a_stand_in_reads_the_end_of_the_log_alone() {
+    let mut world = world();
+    for number in 0..100 {
+        world.put(ROOT, &format!("f{number}"), b"old");
+        world.sync().unwrap();
+    }
+    world.finish().unwrap();
+    world.put(ROOT, "waits", b"not sent");
+    world.kill();
+    let away = world.disk.copy();
+    world.disk = MemoryDisk::default();
+    world.mount().unwrap();
+    for number in 0..5 {
+        world.put(ROOT, &format!("g{number}"), b"of others");
+        world.sync().unwrap();
+    }
+    for _ in 0..3 {
+        world.pass(Duration::from_secs(60));
+    }
+    world.kill();
+    world.disk = away;
+    lose_lead(&mut world);
+    for _ in 0..2 {
+        world.mount_copy().unwrap();
+        world.pass(Duration::from_secs(1));
+        assert_eq!(world.get(ROOT, "g4").unwrap(), b"of others");
+        assert_eq!(world.get(ROOT, "waits").unwrap(), b"not sent");
+        world.kill();
+    }
+    let places = places(&world);
+    assert!(
+        places.contains(&true) && places.contains(&false),
+        "{places:?}"
+    );
+    assert_eq!(places.last(), Some(&false));
+    world.fortune = Box::new(|_, _| Luck::Good);
+    let before = world.count("read");
+    world.mount().unwrap();
+    let read = world.count("read") - before;
+    assert!(read < 70, "{read} reads of a log of more than 100 commits");
+    assert_eq!(world.get(ROOT, "waits").unwrap(), b"not sent");
+    world.sync().unwrap();
+    assert_eq!(world.check(true, false).findings, []);
+    world.lose_folder();
+    world.mount().unwrap();
+    assert_eq!(world.get(ROOT, "waits").unwrap(), b"not sent");
+    assert_eq!(world.get(ROOT, "g4").unwrap(), b"of others");
+}
