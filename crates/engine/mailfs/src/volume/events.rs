@@ -31,7 +31,7 @@ impl<S: Storage> Volume<S> {
             self.commits.due(self.terms.flush_interval),
             self.sync_at,
             self.retry_at,
-            self.journal_at.filter(|_| self.read_only.is_none()),
+            self.local_room_at(),
             self.quotas_at,
             self.accounts.next_trial(),
             self.deadlines.next(),

@@ -1,10 +1,12 @@
 //! A full local disk: what has changed already waits in memory for room, programs are refused further changes meanwhile, and
-//! nothing is sent. As soon as there is room again, the volume goes on.
+//! nothing is sent. As soon as there is room again, the volume goes on; one that is read-only for another reason brings to the disk
+//! and to the servers the changes that it has accepted before.
 
 use std::io;
 use std::time::Duration;
 
 use vere_ports::storage::Storage;
+use vere_units::Timestamp;
 
 use super::record::Part;
 use super::state::{RESERVED, Volume};
@@ -93,10 +95,17 @@ impl<S: Storage> Volume<S> {
         is_kept
     }
 
+    /// When room on the local disk is looked for. A volume that is read-only for another reason looks too: changes that were accepted
+    /// wait for room. A failed disk gets nothing more.
+    pub(super) fn local_room_at(&self) -> Option<Timestamp> {
+        let is_broken = self.read_only.is_some() && self.journal.has_failed();
+        self.journal_at.filter(|_| !is_broken)
+    }
+
     /// Looks for room on the local disk.
     pub(super) fn retry_journal(&mut self) {
         self.note_local_room();
-        if self.journal_at.is_none_or(|at| at > self.now.steady) || self.read_only.is_some() {
+        if self.local_room_at().is_none_or(|at| at > self.now.steady) {
             return;
         }
         match self.journal.retry() {
@@ -117,10 +126,13 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Sends the commits that have waited for the disk.
+    /// Sends the commits that have waited for the disk, unless the mount may send nothing more.
     fn let_commits_go(&mut self) -> io::Result<()> {
         if self.chain.is_held() {
             self.journal.sync()?;
+            if self.is_stopped() {
+                return Ok(());
+            }
             self.chain.hold(false);
             self.advance_chain();
         }

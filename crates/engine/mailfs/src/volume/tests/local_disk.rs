@@ -182,6 +182,79 @@ fn a_commit_waits_for_room_on_the_disk() {
     }
 }
 
+/// A mount on a full disk that turned read-only for another reason once looked for no room any more.
+#[test]
+fn a_read_only_mount_looks_for_room_too() {
+    let octets = longest_write();
+    for may_send in [true, false] {
+        let (mut world, handle, written) = filled_by(octets);
+        written.unwrap();
+        let call = Call::Fsync {
+            handle,
+            data_only: false,
+        };
+        let id = world.begin(call);
+        world.settle();
+        assert!(world.volume().chain.is_held());
+        let reason = match may_send {
+            true => Notice::Rows(Errno::Io),
+            false => Notice::Revoked(1),
+        };
+        world.volume().fail(reason);
+        // The store of commits may have given room back.
+        let used = world.disk.used();
+        world.disk.set_capacity(Some(used));
+        world.settle();
+        assert_eq!(world.replies.remove(&id), Some(Err(Errno::Io)));
+        world.pass(Duration::from_secs(5));
+        assert!(world.volume().journal.is_full());
+        let before = world.appended;
+        world.disk.set_capacity(None);
+        for _ in 0..5 {
+            world.pass(Duration::from_secs(2));
+        }
+        assert!(!world.volume().journal.is_full());
+        assert_eq!(notices(&world), [&Notice::DiskFull, &Notice::DiskHasRoom]);
+        assert_eq!(world.volume().chain.is_held(), !may_send);
+        assert_eq!(world.appended > before, may_send);
+        let create = Call::MakeFolder {
+            parent: ROOT,
+            name: b"folder".to_vec(),
+            mode: 0o755,
+        };
+        assert_eq!(world.call(create), Err(Errno::RoFs));
+        if may_send {
+            world.lose_folder();
+        } else {
+            world.kill();
+        }
+        world.mount().unwrap();
+        let content = [b"before".as_slice(), &noise(1, octets)].concat();
+        assert!(world.get(ROOT, "a").unwrap() == content);
+        assert_eq!(world.get(ROOT, "short").unwrap(), b"content");
+    }
+}
+
+/// A disk that fails while room is looked for gets nothing more, and nobody looks again.
+#[test]
+fn a_read_only_mount_gives_a_failed_disk_up() {
+    let (mut world, handle, written) = filled_by(longest_write());
+    written.unwrap();
+    let call = Call::Fsync {
+        handle,
+        data_only: false,
+    };
+    world.begin(call);
+    world.settle();
+    world.volume().fail(Notice::Rows(Errno::Io));
+    assert!(world.volume().local_room_at().is_some());
+    world.disk.set_capacity(None);
+    world.disk.fail_at(world.disk.steps() + 1);
+    world.pass(Duration::from_secs(2));
+    assert!(world.volume().journal.has_failed());
+    assert_eq!(world.volume().local_room_at(), None);
+}
+
 /// Numbers once were given although the journal had no room for the note about them, or the mount turned read-only.
 #[test]
 fn no_numbers_are_given_without_room_for_the_note() {
