@@ -83,7 +83,7 @@ impl<S: Storage> Volume<S> {
             self.reply(id, Err(Errno::NoSpc));
             return;
         }
-        let waits = self.terms.strong && is_durable_when_strong(&call);
+        let waits = self.terms.strong && is_durable_when_strong(&call) && !self.ends_clean(&call);
         let closed = match &call {
             Call::Release { handle } => self.files.inode_of(*handle),
             _ => None,

@@ -3,6 +3,7 @@
 //!
 //! From the comparison on the mount goes on as after a sleep: commits of others are followed, and changes rebased.
 
+use vere_ports::files::Call;
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, UidRange, Urgency};
 use vere_ports::storage::Storage;
 
@@ -27,10 +28,16 @@ impl<S: Storage> Volume<S> {
         reason.map(ToString::to_string)
     }
 
-    /// Whether changes of the mount never reach the log.
+    /// Whether nobody can be told of anything on the servers: the log is another one, and changes of the mount never reach it.
     pub(super) fn waits_in_vain(&self) -> bool {
-        let confirm = self.confirm.as_ref();
-        confirm.is_some_and(|of| of.is_refused) && self.has_work()
+        self.confirm.as_ref().is_some_and(|of| of.is_refused)
+    }
+
+    /// Whether a close has nothing to wait for: the log is not compared, and nothing but times of reads waits for a commit. A program
+    /// that has only read must not wait for a lead that does not answer.
+    pub(super) fn ends_clean(&self, call: &Call) -> bool {
+        let is_clean = self.commits.since.is_none() && self.commits.changed.is_empty();
+        matches!(call, Call::Flush { .. }) && self.is_unconfirmed() && is_clean
     }
 
     fn has_work(&self) -> bool {
@@ -168,12 +175,17 @@ impl<S: Storage> Volume<S> {
         self.tend_checkpoints();
     }
 
-    /// While nothing may be sent, calls without work end at once; copies cannot be compared either.
+    /// While nothing may be sent, calls without work end at once: as far as the machine remembers, the lead has every change.
+    /// Where the user wants several copies, calls wait for the comparison, and then for the copy: nobody knows how far the copy is.
     pub(super) fn release_idle(&mut self) {
         if self.has_work() {
             return;
         }
         self.commits.since = None;
+        if self.mirrors_wanted() > 0 {
+            self.commits.wants.retain(|want| !want.waiters.is_empty());
+            return;
+        }
         for want in std::mem::take(&mut self.commits.wants) {
             for (call, reply) in want.waiters {
                 self.reply(call, Ok(reply));

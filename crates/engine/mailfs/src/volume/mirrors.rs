@@ -122,7 +122,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Copies that `fsync` waits for.
-    fn mirrors_wanted(&self) -> usize {
+    pub(super) fn mirrors_wanted(&self) -> usize {
         let further = self.further_accounts().len();
         self.terms.sync_copies.saturating_sub(1).min(further)
     }

@@ -89,13 +89,21 @@ fn a_mount_without_changes_ends_without_any_account() {
     world.finish().unwrap();
 }
 
-/// No copy can be asked for while the log is not compared; a file without changes is as safe as before.
-#[test]
-fn a_file_without_changes_waits_for_no_copy() {
+fn folder(name: &str) -> Call {
+    Call::MakeFolder {
+        parent: ROOT,
+        name: name.into(),
+        mode: 0o755,
+    }
+}
+
+/// A volume whose newest commit is on the lead alone, if its mounts want several copies at all.
+fn lacking_a_copy(copies: usize, strong: bool) -> World {
     let mut world = World::new(2);
     world.remount_with(|terms| {
         terms.metadata_accounts = 2;
-        terms.sync_copies = 2;
+        terms.sync_copies = copies;
+        terms.strong = strong;
         terms.groups = vec![GroupTerms {
             group: 1,
             accounts: vec![1, 2],
@@ -103,10 +111,115 @@ fn a_file_without_changes_waits_for_no_copy() {
     });
     world.put(ROOT, "a", b"one");
     world.finish().unwrap();
+    world.fortune = Box::new(|account, _| match account.0 {
+        2 => Luck::Lost,
+        _ => Luck::Good,
+    });
+    let made = world.call(folder("b"));
+    assert_eq!(made.is_ok(), copies == 1 || !strong);
+    let expected = if copies == 1 {
+        Ok(Reply::Done)
+    } else {
+        Err(Errno::Io)
+    };
+    assert_eq!(world.sync(), expected);
     world.kill();
     world.cut_off();
     world.start_locally(Local::Fresh).unwrap();
+    world
+}
+
+fn logs(world: &mut World) -> [Option<crate::format::MailId>; 2] {
+    [(1, "log"), (2, "log-copy")].map(|(account, mailbox)| {
+        let account = world.accounts.get_mut(&account).unwrap();
+        let mails = super::mirrors::mails(account, mailbox);
+        mails.last().map(|(mail, _)| *mail)
+    })
+}
+
+/// An fsync without changes once was answered before the log was compared, though the copy that the user wants lacked the newest
+/// commit.
+#[test]
+fn a_file_without_changes_waits_for_the_copy_that_the_user_wants() {
+    let mut world = lacking_a_copy(2, false);
+    assert!(world.lookup(ROOT, "b").is_ok());
+    assert_eq!(world.sync(), Err(Errno::Io));
+    assert!(world.is_unconfirmed());
+    let [lead, copy] = logs(&mut world);
+    assert_ne!(lead, copy);
+    world.come_back();
     assert_eq!(world.sync(), Ok(Reply::Done));
+    let [lead, copy] = logs(&mut world);
+    assert_eq!(lead, copy);
+    // The machine remembers that the lead has everything, and the user wants no more.
+    let mut world = lacking_a_copy(1, false);
+    let begun = world.now;
+    assert_eq!(world.sync(), Ok(Reply::Done));
+    assert!(world.is_unconfirmed());
+    assert_eq!(world.now, begun);
+}
+
+/// An fsync that waits for the comparison is answered behind it.
+#[test]
+fn an_fsync_goes_on_when_the_lead_answers() {
+    let mut world = lacking_a_copy(2, false);
+    let inode = world.lookup(ROOT, "a").unwrap().inode;
+    let handle = world.open(inode);
+    let call = Call::Fsync {
+        handle,
+        data_only: false,
+    };
+    let id = world.begin(call);
+    world.settle();
+    assert!(!world.replies.contains_key(&id));
+    world.fortune = Box::new(|_, _| Luck::Good);
+    for _ in 0..55 {
+        world.pass(Duration::from_secs(1));
+    }
+    assert_eq!(world.replies.remove(&id), Some(Ok(Reply::Done)));
+    let [lead, copy] = logs(&mut world);
+    assert_eq!(lead, copy);
+}
+
+/// Programs that read only do not wait at their close, in either mode.
+#[test]
+fn a_close_without_changes_waits_for_nobody() {
+    for strong in [false, true] {
+        let mut world = lacking_a_copy(2, strong);
+        let begun = world.now;
+        let inode = world.lookup(ROOT, "a").unwrap().inode;
+        let handle = world.open(inode);
+        world.close(handle);
+        assert_eq!(world.now, begun);
+        // Neither does the end of a mount without changes.
+        let mut world = lacking_a_copy(2, strong);
+        let begun = world.now;
+        assert_eq!(world.finish(), Ok(Reply::Done));
+        assert_eq!(world.now, begun);
+    }
+    let mut world = lacking_a_copy(2, true);
+    assert_eq!(world.call(folder("c")), Err(Errno::Io));
+    let inode = world.lookup(ROOT, "a").unwrap().inode;
+    let handle = world.open(inode);
+    assert_eq!(world.call(Call::Flush { handle }), Err(Errno::Io));
+}
+
+/// The log lacks what the machine remembers: nobody is told that the servers have everything.
+#[test]
+fn an_fsync_fails_where_the_log_was_set_back() {
+    let mut world = world();
+    let old = world.accounts.clone();
+    world.put(ROOT, "c", b"three");
+    world.sync().unwrap();
+    world.kill();
+    world.accounts = old;
+    world.cut_off();
+    world.start_locally(Local::Fresh).unwrap();
+    assert_eq!(world.sync(), Ok(Reply::Done));
+    world.come_back();
+    assert!(world.volume().refused_log().is_some());
+    assert_eq!(world.sync(), Err(Errno::Io));
+    assert!(world.lookup(ROOT, "c").is_ok());
 }
 
 #[test]
