@@ -381,6 +381,8 @@ pub struct CheckArgs {
     /// Bring in the changes of a journal that was set aside: a folder, or its name in the state folder.
     ///
     /// The volume must not be mounted. What the newest state cannot take becomes conflict copies, or goes into a folder of recovered files.
+    /// A journal that is damaged, or of another volume or machine, is refused before anything changes. After an interruption, the same
+    /// command goes on.
     ///
     /// Example: vere fs check home --bring-in journal.set-aside-1
     #[arg(long, value_name = "JOURNAL", conflicts_with = "set_journal_aside")]

@@ -14,7 +14,7 @@ use crate::volume::Live;
 pub(crate) struct Engine {
     pub(crate) host: Host<Live>,
     pub(crate) events: Sender<Event<Live>>,
-    _lock: Lock,
+    lock: Lock,
     _cache: Option<Lock>,
 }
 
@@ -30,8 +30,14 @@ impl Engine {
         Ok(Self {
             host: Host::start(opened.live, opened.clock, of, links)?,
             events: opened.events,
-            _lock: opened.lock,
+            lock: opened.lock,
             _cache: opened.cache,
         })
+    }
+
+    /// Ends the thread, and keeps the state from other processes until the lock is dropped.
+    pub(crate) fn stop(self) -> Lock {
+        self.host.stop();
+        self.lock
     }
 }

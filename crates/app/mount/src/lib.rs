@@ -48,6 +48,7 @@ mod session;
 mod slots;
 mod status;
 mod succession;
+mod swap;
 mod upkeep;
 mod volume;
 mod ways;

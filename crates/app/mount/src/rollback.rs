@@ -19,7 +19,8 @@ pub(crate) fn set_aside(journal: &Path) -> Result<PathBuf, Failure> {
     Ok(aside)
 }
 
-fn free_name(journal: &Path) -> Result<PathBuf, Failure> {
+/// A free name among those of journals that are set aside.
+pub(crate) fn free_name(journal: &Path) -> Result<PathBuf, Failure> {
     let name = |number: usize| journal.with_extension(format!("set-aside-{number}"));
     let free = (1..=ASIDE_MAX).map(name).find(|path| !path.exists());
     free.ok_or_else(|| {
@@ -48,22 +49,6 @@ pub(crate) fn find_aside(state: &Path, given: &Path) -> Result<PathBuf, Failure>
             state.join("journal.set-aside-1").display()
         ))
     })
-}
-
-/// Puts a journal that was set aside in the place of the present journal, which the servers have whole. Returns the new place of
-/// the present journal. A crash between leaves the given journal in its place.
-pub(crate) fn swap(journal: &Path, given: &Path) -> Result<PathBuf, Failure> {
-    let aside = free_name(journal)?;
-    fs::rename(journal, &aside)?;
-    if let Err(error) = fs::rename(given, journal) {
-        fs::rename(&aside, journal)?;
-        return Err(Failure::new(format!(
-            "{}: expected a folder that can take the place of {}; found {error}",
-            given.display(),
-            journal.display()
-        )));
-    }
-    Ok(aside)
 }
 
 /// When a journal may be set aside.
@@ -138,7 +123,7 @@ pub(crate) fn explained(error: OpenError) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Leave, explained, find_aside, line_of, set_aside, stranded, swap};
+    use super::{Leave, explained, find_aside, line_of, set_aside, stranded};
     use std::fs;
     use std::path::Path;
     use vere_mailfs::volume::{OpenError, Stranded};
@@ -158,25 +143,19 @@ mod tests {
     }
 
     #[test]
-    fn journals_change_places() {
+    fn a_folder_with_segments_is_a_journal() {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
         fs::create_dir_all(&journal).unwrap();
         fs::write(journal.join("journal-old"), "x").unwrap();
         set_aside(&journal).unwrap();
         fs::write(journal.join("journal-new"), "x").unwrap();
-        let name = Path::new("journal.set-aside-1");
         assert!(find_aside(folder.path(), Path::new("journal")).is_err());
         assert!(find_aside(folder.path(), Path::new("absent")).is_err());
         fs::create_dir(folder.path().join("cache")).unwrap();
         assert!(find_aside(folder.path(), Path::new("cache")).is_err());
-        let given = find_aside(folder.path(), name).unwrap();
-        let aside = swap(&journal, &given).unwrap();
-        assert!(journal.join("journal-old").exists() && aside.join("journal-new").exists());
-        assert!(aside.ends_with("journal.set-aside-2") && !given.exists());
-        // A journal that cannot move leaves the present one in place.
-        assert!(swap(&journal, &folder.path().join("absent")).is_err());
-        assert!(journal.join("journal-old").exists());
+        let given = find_aside(folder.path(), Path::new("journal.set-aside-1")).unwrap();
+        assert!(given.join("journal-old").exists());
     }
 
     #[test]

@@ -31,6 +31,7 @@ use crate::runs;
 use crate::secrets::Opener;
 use crate::status;
 use crate::succession::Succession;
+use crate::swap;
 use crate::volume::{self, How, Live, Upkeep};
 
 /// Time for the last changes to reach the servers after an unmount. The journal keeps the rest.
@@ -83,6 +84,8 @@ pub(crate) fn serve(
         &task.how,
         news,
     )?;
+    // Whatever journal is in its place, its changes are in the volume now.
+    swap::end(&folders::journal(&state))?;
     clear_dead_mount(task, news)?;
     let tag = tag(&read_slot(&task.description)?);
     let succession = Succession::new(task.volume.clone(), tag);

@@ -45,6 +45,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(String, ExitCode), Failure> {
         bring_in::change_journals(&args.volume, &args.secret, given)?;
     }
     let report = perform(&args.volume, &args.secret, &request, &how, run)?;
+    if args.bring_in.is_some() {
+        bring_in::end(&args.volume)?;
+    }
     let code = match report["clean"] {
         Value::Bool(true) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::harness::{assert_has, fails_with, output_of, run};
@@ -72,6 +72,33 @@ fn gone_on(volume: &Volume) -> PathBuf {
     journal
 }
 
+/// A dead machine's journal among those of the state folder that were set aside, and the command that brings it in.
+const ASIDE: &str = "journal.set-aside-1";
+
+fn set_aside(volume: &Volume) -> PathBuf {
+    let away = gone_on(volume);
+    let aside = state(volume).join(ASIDE);
+    fs::rename(away, &aside).expect("a folder");
+    aside
+}
+
+fn bringing_in(volume: &Volume) -> Command {
+    let mut check = volume.fs(&["check", "home", "--bring-in", ASIDE]);
+    volume.with_phrase(&mut check);
+    check
+}
+
+/// The names and contents of the files of a folder.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(folder).expect("a folder").flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut files: Vec<(PathBuf, Vec<u8>)> = paths
+        .map(|path| (path.clone(), fs::read(path).expect("a file")))
+        .collect();
+    files.sort();
+    files
+}
+
 fn expect_all(volume: &Volume) {
     volume.mount();
     assert!(read(volume, "alone") == format!("{}, two", long()));
@@ -118,24 +145,75 @@ fn a_machine_that_was_away_too_long_mounts_with_its_changes() {
 #[test]
 fn a_journal_that_was_set_aside_is_brought_in_by_command() {
     let Some(volume) = Volume::new() else { return };
-    let away = gone_on(&volume);
-    let aside = "journal.set-aside-1";
-    fs::rename(away, state(&volume).join(aside)).expect("a folder");
-    let checking = || {
-        let mut check = volume.fs(&["check", "home", "--bring-in", aside]);
-        volume.with_phrase(&mut check);
-        check
-    };
+    set_aside(&volume);
     volume.mount();
-    let said = fails_with(&mut checking(), 1);
+    let said = fails_with(&mut bringing_in(&volume), 1);
     assert_has(&said, &["expected a volume that is not mounted"]);
     volume.umount();
-    assert_only_the_log_is_hurt(&mut checking());
+    assert_only_the_log_is_hurt(&mut bringing_in(&volume));
     expect_all(&volume);
     // The journal has its place back, so no journal is left to bring in.
-    let said = fails_with(&mut checking(), 1);
+    let said = fails_with(&mut bringing_in(&volume), 1);
     assert_has(
         &said,
         &["expected the folder of a journal that was set aside"],
     );
+}
+
+/// A damaged journal once took the place of the present one all the same, and a person had to change the places back.
+#[test]
+fn a_damaged_journal_changes_nothing() {
+    let Some(volume) = Volume::new() else { return };
+    let aside = set_aside(&volume);
+    let segments = files(&aside).into_iter();
+    let is_segment = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("journal-")
+    };
+    let last = segments.filter(|(path, _)| is_segment(path)).next_back();
+    let (path, whole) = last.expect("a segment");
+    // The first record of the segment, with more behind.
+    let mut damaged = whole.clone();
+    damaged[70] ^= 1;
+    fs::write(&path, damaged).expect("a file");
+    let journal = state(&volume).join("journal");
+    let before = (files(&journal), files(&aside));
+    let said = fails_with(&mut bringing_in(&volume), 1);
+    assert_has(&said, &[ASIDE, "found damage", "Nothing was changed"]);
+    assert!((files(&journal), files(&aside)) == before);
+    // A journal without records has nothing to be brought in.
+    fs::write(&path, &whole[..44]).expect("a file");
+    for (other, _) in files(&aside) {
+        if is_segment(&other) && other != path {
+            fs::remove_file(other).expect("a file");
+        }
+    }
+    let said = fails_with(&mut bringing_in(&volume), 1);
+    assert_has(&said, &["found no record", "Nothing was changed"]);
+    assert!(files(&journal) == before.0);
+    // The volume goes on as before.
+    volume.mount();
+    assert_eq!(read(&volume, "both.txt"), "of others 1");
+    volume.umount();
+}
+
+/// The command was killed when the journals had changed places.
+#[test]
+fn a_command_that_was_killed_goes_on() {
+    let Some(volume) = Volume::new() else { return };
+    let aside = set_aside(&volume);
+    let path = aside.as_os_str().as_encoded_bytes();
+    fs::write(aside.join("bring-in"), path).expect("a mark");
+    let journal = state(&volume).join("journal");
+    let between = state(&volume).join("between");
+    for (from, to) in [(&journal, &between), (&aside, &journal), (&between, &aside)] {
+        fs::rename(from, to).expect("a folder");
+    }
+    let mut check = bringing_in(&volume);
+    let output = output_of(&mut check, "");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_has(&said, &["a run that was broken off", "goes on"]);
+    assert!(!aside.exists() && !journal.join("bring-in").exists());
+    assert!(aside.with_extension("set-aside-2").exists());
+    expect_all(&volume);
 }

@@ -62,7 +62,7 @@ mod tests;
 pub use vere_opening::{
     Create, Local, Machine, Moment, Notice, OpenError, OpenStep, Opening, Terms, is_outage,
 };
-pub use vere_replay::Stranded;
+pub use vere_replay::{Inspected, Stranded, inspect};
 
 pub use self::accounts::{
     AccountStatus, AccountTerms, GroupTerms, LOG_MAILBOX, PAGES_MAILBOX, mailbox_name,
@@ -74,6 +74,7 @@ pub use self::job::{Job, JobId, JobResult};
 pub use self::journal::JournalError;
 pub use self::local::CacheTerms;
 pub use self::mirrors::MirrorStatus;
+pub use self::register::Registrant;
 pub use self::salvage::{Placed, Salvage, SalvageReport, SalvageStep, Salvaged, lost_writer};
 pub use self::state::Volume;
 pub use self::status::{GroupStatus, RowsStatus, Status};

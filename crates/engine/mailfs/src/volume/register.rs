@@ -13,7 +13,33 @@ use crate::posix::Numbers;
 use crate::rows::{Key, RowValue, WriterRow, writers_prefix};
 use crate::tree::Change;
 
+/// Who has registered the number of a writer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Registrant {
+    /// Nobody, as far as the log tells.
+    Nobody,
+    /// This machine.
+    ThisMachine,
+    /// Another machine, by its name.
+    Other(String),
+}
+
 impl<S: Storage> Volume<S> {
+    /// Who has registered the number of a writer.
+    ///
+    /// # Errors
+    /// When the row cannot be read.
+    pub fn registrant(&self, writer: u16) -> Result<Registrant, Errno> {
+        let Some(row) = self.fact(&Key::Writer(writer).encode())? else {
+            return Ok(Registrant::Nobody);
+        };
+        let row = WriterRow::decode(&row).map_err(|_| Errno::Io)?;
+        Ok(match is_machine(&row, &self.machine) {
+            true => Registrant::ThisMachine,
+            false => Registrant::Other(row.name),
+        })
+    }
+
     /// Whether the chain has not confirmed the writer's number yet.
     pub(super) const fn is_registering(&self) -> bool {
         self.follow.is_registering

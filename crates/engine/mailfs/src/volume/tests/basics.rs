@@ -246,3 +246,20 @@ fn mails_per_operation_on_names() {
         assert_eq!(mails(&mut world, call.clone()).1, 1, "{call:?}");
     }
 }
+
+/// A journal is brought in on the machine that has registered the journal's writer.
+#[test]
+fn the_machine_of_a_writer_is_told() {
+    use crate::volume::Registrant;
+    let mut world = World::new(1);
+    world.put(Inode::ROOT, "a", b"x");
+    world.sync().unwrap();
+    let writer = world.volume().writer;
+    let of = |world: &mut World, writer| world.volume().registrant(writer).unwrap();
+    assert_eq!(of(&mut world, writer), Registrant::ThisMachine);
+    assert_eq!(of(&mut world, writer + 1), Registrant::Nobody);
+    world.lose_folder();
+    world.of.machine.id = [8; 16];
+    world.mount().unwrap();
+    assert_eq!(of(&mut world, writer), Registrant::Other("test".to_owned()));
+}
