@@ -34,12 +34,8 @@ fn write(data: Vec<u8>) -> Part {
     })
 }
 
-/// Every kind of part, with its octets behind kind and length.
-fn all() -> Vec<(Part, Vec<u8>)> {
-    let number = |number: u64| number.to_le_bytes().to_vec();
-    let short = |number: u32| number.to_le_bytes().to_vec();
-    let won = [COMMIT.0.to_vec(), number(4), short(7), short(11)].concat();
-    let chunk = ContentChange::Chunk {
+fn chunk() -> ContentChange {
+    ContentChange::Chunk {
         inode: Inode(2),
         offset: 3,
         length: 4,
@@ -49,7 +45,14 @@ fn all() -> Vec<(Part, Vec<u8>)> {
             sealed_len: 30,
         },
         skip: 6,
-    };
+    }
+}
+
+/// Every kind of part, with its octets behind kind and length.
+fn all() -> Vec<(Part, Vec<u8>)> {
+    let number = |number: u64| number.to_le_bytes().to_vec();
+    let short = |number: u32| number.to_le_bytes().to_vec();
+    let won = [COMMIT.0.to_vec(), number(4), short(7), short(11)].concat();
     let cut = ContentChange::Cut {
         inode: Inode(2),
         from: 3,
@@ -101,7 +104,7 @@ fn all() -> Vec<(Part, Vec<u8>)> {
         (reserved, [vec![1, 0], number(2), short(3)].concat()),
         (Part::Begun(begun), begun_octets.concat()),
         (Part::Won(WON), won.clone()),
-        (Part::Content(chunk), chunk_octets.concat()),
+        (Part::Content(chunk()), chunk_octets.concat()),
         (Part::Follows(WON), won),
         (Part::Drop(b"key".to_vec()), b"key".to_vec()),
         (
