@@ -4,7 +4,10 @@ use super::*;
 use crate::Replay;
 use crate::rows::inode_key;
 
-fn of(records: &Vec<(u64, Vec<Part>)>) -> (Vec<(Vec<u8>, u64)>, Vec<(u64, u64)>) {
+/// Waiting rows with their positions, and files with the position of their first change.
+type Pending = (Vec<(Vec<u8>, u64)>, Vec<(u64, u64)>);
+
+fn of(records: &Vec<(u64, Vec<Part>)>) -> Pending {
     let replay = Replay::of(records, &[found(1), found(2)], &[], None).unwrap();
     let pending = replay.pending(records);
     let rows = pending.rows.into_iter().map(|(key, (at, _))| (key, at));
