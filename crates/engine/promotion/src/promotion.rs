@@ -148,7 +148,8 @@ impl Promotion {
 
     fn end(&mut self, outcome: Result<LeadRow, PromotionError>) {
         self.outcome.get_or_insert(outcome);
-        self.steps.clear();
+        self.steps
+            .retain(|step| matches!(step, PromotionStep::Left(..)));
     }
 
     const fn place(&self, which: Which) -> Place {

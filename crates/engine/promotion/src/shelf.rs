@@ -106,11 +106,15 @@ impl Shelf {
     /// Checkpoints with the commits that they cover, the newest first. `is_lead` tells whether UIDs in records are those of
     /// the mailbox; in a copy the generation tells the commit, since a copy has commits of the chain alone.
     pub(crate) fn checkpoints(&self, account: u16, is_lead: bool) -> Vec<(Checkpoint, MailId)> {
-        let epoch = self.lead_epoch();
-        let records = self.commits().filter(|found| {
-            let is_elsewhere = lead_of(found).is_some_and(|row| row.account != account);
-            found.record.lead_epoch == epoch && !(is_lead && is_elsewhere)
-        });
+        // A change to another lead has the places of that lead.
+        let is_here = |found: &&Found| {
+            let lead = lead_of(found);
+            !is_lead || lead.is_none_or(|lead| lead.account == account)
+        };
+        let epochs = self.commits().filter(is_here);
+        let epoch = epochs.map(|found| found.record.lead_epoch).max();
+        let records = self.commits().filter(is_here);
+        let records = records.filter(|found| Some(found.record.lead_epoch) == epoch);
         let mut named: Vec<Checkpoint> = Vec::new();
         for checkpoint in records.filter_map(|found| found.record.checkpoint) {
             if !named.contains(&checkpoint) {

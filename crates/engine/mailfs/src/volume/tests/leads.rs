@@ -136,6 +136,27 @@ fn another_account_becomes_the_lead() {
     world.sync().unwrap();
 }
 
+/// The commits below the checkpoint have left the log, as old ones do.
+#[test]
+fn a_log_without_its_first_commits_changes_its_place() {
+    let (mut world, files) = world();
+    let covered = world.volume().checkpoints.newest().unwrap().covered_uid;
+    world.kill();
+    let log = world.accounts.get_mut(&1).unwrap().mailbox("log").unwrap();
+    log.mails.retain(|uid, _| *uid >= covered);
+    let promoted = promote(&mut world, Source::Lead(1), 2, &[]);
+    world.lose_folder();
+    world.mount_under(2, promoted.lead.epoch).unwrap();
+    check(&mut world, &files);
+    world.put(ROOT, "behind", b"under the new lead");
+    world.sync().unwrap();
+    world.finish().unwrap();
+    lose(&mut world, 1);
+    world.remount();
+    check(&mut world, &files);
+    assert_eq!(world.status().read_only, None);
+}
+
 /// A promotion that ends anywhere leaves a volume that opens under the former lead or says where to look; the next one ends it.
 #[test]
 fn a_promotion_may_end_anywhere() {
