@@ -121,13 +121,15 @@ async fn drive(
                     Err(error) => return Some((error.to_string(), None)),
                 };
                 progress.spent(begin.elapsed());
-                progress.moved(written.saturating_add(read));
                 silent = false;
                 session.client().sent(written);
-                let heard = session.heard();
+                let (heard, gives) = (session.heard(), session.gives());
+                let reads = session.reads_literal();
                 if let Err(end) = session.input(buffer.get(..read).unwrap_or_default()) {
                     return Some(of_end(end));
                 }
+                progress.moved(written, gives);
+                progress.moved(read, reads || session.reads_literal());
                 note(progress, heard, session.heard());
             }
             task = pool.tasks.recv() => {
@@ -161,9 +163,9 @@ async fn drive(
     }
 }
 
-/// Notes responses and ends of commands.
+/// Notes responses, answers to requests, and ends of commands.
 const fn note(progress: &mut Progress, before: Heard, now: Heard) {
-    if now.ended != before.ended {
+    if now.ended != before.ended || now.taken != before.taken {
         progress.restart();
     } else if now.said != before.said {
         progress.said();

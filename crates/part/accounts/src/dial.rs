@@ -58,7 +58,9 @@ impl From<Failure> for DialError {
 /// # Errors
 /// When the connection fails, or the login would send a password in clear text against the settings.
 pub async fn dial(remote: &Remote) -> Result<Link, DialError> {
-    dial_within(remote, None).await
+    let mut link = dial_within(remote, None).await?;
+    link.asks_for_little(false);
+    Ok(link)
 }
 
 /// As [`dial`], with the longest time from the first octet to the end of the login.
@@ -156,6 +158,7 @@ pub(crate) async fn reach(remote: &Remote) -> Result<(Link, Status), DialError> 
         }
         _ => Link::over(Box::new(stream)),
     };
+    link.asks_for_little(true);
     let greeting = link.greeting().await?;
     if greeting.condition == Condition::Bye {
         return Err(DialError::Bye(greeting));

@@ -11,6 +11,7 @@ use vere_process::failure::Failure;
 
 use crate::deflate::Deflated;
 use crate::progress::{Progress, Times};
+use crate::session::{SessionEnd, UNASKED_MAX};
 use crate::stream::Stream;
 
 /// Octets of a message in the send buffer.
@@ -31,6 +32,8 @@ pub struct Link {
     progress: Progress,
     /// Whether the server owes something.
     waits: bool,
+    /// Octets since the last end of a command, where the answers are short.
+    unasked: Option<usize>,
 }
 
 impl std::fmt::Debug for Link {
@@ -63,7 +66,13 @@ impl Link {
             done: HashMap::new(),
             progress: Progress::new(Times::LINK),
             waits: false,
+            unasked: None,
         }
+    }
+
+    /// Sets whether the answers to commands are short, as those of a login: a server that talks without an end is given up.
+    pub(crate) const fn asks_for_little(&mut self, is_little: bool) {
+        self.unasked = if is_little { Some(0) } else { None };
     }
 
     /// Sets how long the server may take; 5 minutes without progress, unless set.
@@ -237,7 +246,7 @@ impl Link {
             if octets == 0 {
                 return Err(Failure::from(io::Error::from(io::ErrorKind::WriteZero)));
             }
-            self.progress.moved(octets);
+            self.progress.moved(octets, true);
             self.client.sent(octets);
         }
         in_time(&mut self.progress, stream.flush()).await
@@ -254,13 +263,14 @@ impl Link {
             if octets == 0 {
                 return Err(Failure::new("the server closed the connection"));
             }
-            self.progress.moved(octets);
+            self.progress.moved(octets, true);
             self.unread = 0..octets;
         }
         while !self.unread.is_empty() {
             let unread = self.buffer.get(self.unread.clone());
             let (taken, event) = self.client.input(unread.unwrap_or_default())?;
             self.unread.start = self.unread.start.saturating_add(taken);
+            count(&mut self.unasked, taken)?;
             match event {
                 None => {}
                 Some(Event::Greeting(status)) => {
@@ -270,6 +280,7 @@ impl Link {
                 }
                 Some(Event::Done(token, status)) => {
                     self.done.insert(token, status);
+                    self.unasked = self.unasked.map(|_| 0);
                     self.progress.restart();
                     self.waits = self.client.under_way() > 0;
                     return Ok(());
@@ -288,6 +299,15 @@ impl Link {
             }
         }
         Ok(())
+    }
+}
+
+/// Counts octets of an answer with a bound.
+fn count(unasked: &mut Option<usize>, octets: usize) -> Result<(), Failure> {
+    *unasked = unasked.map(|unasked| unasked.saturating_add(octets));
+    match *unasked {
+        Some(unasked) if unasked > UNASKED_MAX => Err(SessionEnd::Unasked.into()),
+        _ => Ok(()),
     }
 }
 

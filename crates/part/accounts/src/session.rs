@@ -17,6 +17,10 @@ const LITERALS_MAX: usize = 12 << 20;
 /// Octets of the literals of any other response: long subjects.
 const SMALL_LITERALS_MAX: usize = 256 * 1024;
 
+/// Octets in a row that no request asked for: a response that a request reads counts so until its end. A server may tell much
+/// about a long mailbox, such as 900,000 removed mails.
+pub(crate) const UNASKED_MAX: usize = LITERALS_MAX + (1 << 20);
+
 /// The reason for the end of a connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionEnd {
@@ -26,6 +30,9 @@ pub(crate) enum SessionEnd {
     /// The server sends unexpected literals.
     #[error("the server sent a literal of {0} octets that no request explains")]
     Literal(u64),
+    /// The server talks without an end.
+    #[error("the server sent over {UNASKED_MAX} octets in a row that no request asked for")]
+    Unasked,
     /// BYE.
     #[error("the server ended: {}", .0.text)]
     Bye(Status),
@@ -36,7 +43,9 @@ pub(crate) enum SessionEnd {
 pub(crate) struct Heard {
     /// Whole responses.
     pub(crate) said: u64,
-    /// Ends of commands.
+    /// Responses that a request asked for.
+    pub(crate) taken: u64,
+    /// Ends of commands, but for slices of a mailbox that have given nothing.
     pub(crate) ended: u64,
 }
 
@@ -53,6 +62,10 @@ pub(crate) struct Session {
     held: Vec<(u64, usize, Status)>,
     /// Literals of the response at hand.
     literals: Vec<BytesMut>,
+    /// Octets since the last response that a request asked for, or the last end of a command.
+    unasked: usize,
+    /// Responses that a request asked for, before the last end of a command.
+    taken_before: u64,
     answers: Answers,
 }
 
@@ -66,6 +79,8 @@ impl Session {
             behind: VecDeque::new(),
             held: Vec::new(),
             literals: Vec::new(),
+            unasked: 0,
+            taken_before: 0,
             answers: Vec::new(),
         }
     }
@@ -82,6 +97,16 @@ impl Session {
     /// What the server has completed so far.
     pub(crate) const fn heard(&self) -> Heard {
         self.heard
+    }
+
+    /// Whether octets of a mail come that a request reads.
+    pub(crate) fn reads_literal(&self) -> bool {
+        !self.literals.is_empty() && self.tasks.values().any(|task| task.reads())
+    }
+
+    /// Whether a request sends mails.
+    pub(crate) fn gives(&self) -> bool {
+        self.tasks.values().any(|task| task.gives())
     }
 
     /// Keeps the connection alive.
@@ -155,6 +180,7 @@ impl Session {
     pub(crate) fn input(&mut self, mut octets: &[u8]) -> Result<(), SessionEnd> {
         while !octets.is_empty() {
             let (taken, event) = self.wire.client.input(octets)?;
+            self.unasked = self.unasked.saturating_add(taken);
             match event {
                 None | Some(Event::Greeting(_)) => {}
                 Some(Event::Literal(octets)) => {
@@ -168,6 +194,9 @@ impl Session {
                 }
                 Some(Event::Said(response)) => self.said(response)?,
                 Some(Event::Done(token, status)) => self.done(token, &status),
+            }
+            if self.unasked > UNASKED_MAX {
+                return Err(SessionEnd::Unasked);
             }
             octets = octets.get(taken..).unwrap_or_default();
         }
@@ -251,6 +280,7 @@ impl Session {
     }
 
     /// Offers a response to the tasks in the order of their commands, until a task takes the response.
+    /// Such a response is one that a request asked for.
     fn offer_first(&mut self, mut offer: impl FnMut(&mut dyn Task, &Wire) -> bool) {
         let mut before = None;
         for owner in self.wire.owners() {
@@ -263,14 +293,19 @@ impl Session {
             if let Some(task) = self.tasks.get_mut(&number)
                 && offer(task.as_mut(), &self.wire)
             {
+                self.heard.taken = self.heard.taken.wrapping_add(1);
+                self.unasked = 0;
                 return;
             }
         }
     }
 
     fn done(&mut self, token: Token, status: &Status) {
-        self.heard.ended = self.heard.ended.wrapping_add(1);
+        self.unasked = 0;
         self.literals.clear();
+        let has_taken =
+            std::mem::replace(&mut self.taken_before, self.heard.taken) != self.heard.taken;
+        let mut is_progress = true;
         match self.wire.ended(token, status) {
             None | Some(Owner::Nobody) => {}
             Some(Owner::Task(number, step)) => {
@@ -280,11 +315,17 @@ impl Session {
                     true => self.held.push((number, step, status.clone())),
                     false => self.call(number, |task, wire| task.ended(step, status, wire)),
                 }
+                let slices = self.tasks.get(&number).is_some_and(|task| task.slices());
+                is_progress = has_taken || !slices;
             }
             Some(Owner::Selection(selection)) if self.wire.is_doubted(selection) => {}
             Some(Owner::Selection(selection) | Owner::Exists(selection)) => {
                 self.opened(selection);
             }
+        }
+        match is_progress {
+            true => self.heard.ended = self.heard.ended.wrapping_add(1),
+            false => self.heard.said = self.heard.said.wrapping_add(1),
         }
         self.begin_waiting();
     }

@@ -74,6 +74,12 @@ impl Slots {
         self.open_count() > 0
     }
 
+    /// Whether any connection serves requests.
+    pub(crate) fn any_serves(&self) -> bool {
+        let serves = |slot: &Slot| matches!(slot.state, State::Open(_));
+        self.slots.values().any(serves)
+    }
+
     pub(crate) fn open_count(&self) -> usize {
         let open = |slot: &&Slot| !matches!(slot.state, State::Dials);
         self.slots.values().filter(open).count()
@@ -242,7 +248,9 @@ impl Slots {
             Kind::Watch(mailbox) => {
                 let (send, requests) = unbounded_channel();
                 let mailbox = mailbox.clone();
-                tokio::spawn(watch::run(number, link, folder, mailbox, requests, reports));
+                let ways = (requests, reports);
+                let patience = times.patience;
+                tokio::spawn(watch::run(number, link, folder, mailbox, patience, ways));
                 State::Watches(send)
             }
             _ => {

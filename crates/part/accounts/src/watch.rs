@@ -11,30 +11,29 @@ use vere_process::failure::Failure;
 use crate::connection::Report;
 use crate::folder::Folder;
 use crate::link::{Link, deaf};
-use crate::progress::Times;
 
 /// IDLE is begun anew before servers and routers forget the connection.
 const RENEW: Duration = Duration::from_secs(4 * 60);
-
-/// Time for the end of a command.
-const PATIENCE: Duration = Times::POOL.patience;
 
 /// Pause between two NOOPs.
 pub(crate) const POLL: Duration = Duration::from_secs(30);
 
 /// Watches until the connection ends or the pool drops `requests`. The first request is answered at once: the mailbox
-/// may have changed before the connection existed.
+/// may have changed before the connection existed. A command may take as long as `patience`.
 pub(crate) async fn run(
     number: usize,
     mut link: Link,
     folder: Folder,
     mailbox: String,
-    requests: UnboundedReceiver<RequestId>,
-    reports: UnboundedSender<(usize, Report)>,
+    patience: Duration,
+    (requests, reports): (
+        UnboundedReceiver<RequestId>,
+        UnboundedSender<(usize, Report)>,
+    ),
 ) {
     let name = folder.wire(&mailbox);
-    let ended = match open(&mut link, name).await {
-        Ok(()) => watch(number, &mut link, requests, &reports).await,
+    let ended = match open(&mut link, name, patience).await {
+        Ok(()) => watch((number, patience), &mut link, requests, &reports).await,
         Err(failure) => Err(failure),
     };
     if let Err(failure) = ended {
@@ -43,10 +42,10 @@ pub(crate) async fn run(
 }
 
 /// Opens the mailbox; created if absent.
-async fn open(link: &mut Link, name: Vec<u8>) -> Result<(), Failure> {
+async fn open(link: &mut Link, name: Vec<u8>, patience: Duration) -> Result<(), Failure> {
     let select = Command::Select(name.clone());
     let token = link.send(&select);
-    if timed(link, token).await? {
+    if timed(link, token, patience).await? {
         return Ok(());
     }
     let create = link.send(&Command::Create {
@@ -55,21 +54,21 @@ async fn open(link: &mut Link, name: Vec<u8>) -> Result<(), Failure> {
     });
     let token = link.send(&select);
     // Another session may have created the mailbox meanwhile.
-    timed(link, create).await?;
-    match timed(link, token).await? {
+    timed(link, create, patience).await?;
+    match timed(link, token, patience).await? {
         true => Ok(()),
         false => Err(Failure::new("the mailbox to watch cannot be opened")),
     }
 }
 
 /// Waits for the end of a command; whether the server agreed.
-async fn timed(link: &mut Link, token: Token) -> Result<bool, Failure> {
-    let status = timeout(PATIENCE, link.wait(token, &mut deaf)).await??;
+async fn timed(link: &mut Link, token: Token, patience: Duration) -> Result<bool, Failure> {
+    let status = timeout(patience, link.wait(token, &mut deaf)).await??;
     Ok(status.is_ok())
 }
 
 async fn watch(
-    number: usize,
+    (number, patience): (usize, Duration),
     link: &mut Link,
     mut requests: UnboundedReceiver<RequestId>,
     reports: &UnboundedSender<(usize, Report)>,
@@ -117,6 +116,6 @@ async fn watch(
             changed |= matches!(event, Event::Said(Response::Exists(_)));
             Ok(())
         };
-        timeout(PATIENCE, link.wait(token, &mut hear)).await??;
+        timeout(patience, link.wait(token, &mut hear)).await??;
     }
 }

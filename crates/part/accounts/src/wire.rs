@@ -237,7 +237,11 @@ impl Wire {
             return;
         };
         let fault = fault::of(status);
-        selection.state = if status.is_ok() {
+        selection.state = if status.is_ok() && selection.uid_validity == 0 {
+            // Nobody may take this mailbox for an absent one.
+            let text = "expected UIDVALIDITY in the answer to SELECT; found none".to_owned();
+            SelectionState::Failed(Fault::Refused(text))
+        } else if status.is_ok() {
             SelectionState::Open {
                 read_only: status
                     .code

@@ -77,6 +77,16 @@ pub(crate) trait Task: Send + Debug {
         false
     }
 
+    /// Whether the task looks at a mailbox in slices: a slice without a mail is no progress.
+    fn slices(&self) -> bool {
+        false
+    }
+
+    /// Whether the task sends mails.
+    fn gives(&self) -> bool {
+        false
+    }
+
     /// Whether long literals are part of the task.
     fn reads(&self) -> bool {
         false

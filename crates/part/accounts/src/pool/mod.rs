@@ -21,7 +21,6 @@ use crate::fault;
 use crate::folder::Folder;
 use crate::link::Link;
 use crate::pace::Pace;
-use crate::program::RUN_MAX;
 use crate::settings::AccountSettings;
 use crate::slots::{Kind, Slots};
 use crate::state::AccountState;
@@ -29,15 +28,10 @@ use crate::steady::Clock;
 use crate::work::Answers;
 
 mod assign;
+mod expire;
 
 /// Time for connection and login.
 const DIAL_MAX: Duration = Duration::from_secs(20);
-
-/// Longest wait of a request for a connection while there is none.
-const WAIT_MAX: Duration = Duration::from_secs(10);
-
-/// The same while a program prints the secret of a login that is under way.
-const PROGRAM_WAIT_MAX: Duration = RUN_MAX.saturating_add(DIAL_MAX);
 
 /// Pause before the octets of answers are looked at again, should the caller take answers on another thread.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -225,56 +219,6 @@ impl Pool {
         ];
         let next = times.into_iter().flatten().filter(|time| *time > now).min();
         next.unwrap_or(far)
-    }
-
-    /// Answers requests after too long a wait for a connection, and watches at the due time.
-    fn expire(&mut self, now: Instant) {
-        let due: Vec<RequestId> = self
-            .polls
-            .extract_if(.., |(due, _)| *due <= now)
-            .map(|(_, id)| id)
-            .collect();
-        for id in due {
-            self.answer(id, 0, Ok(Answer::Changed));
-        }
-        if self.slots.any_open() {
-            return;
-        }
-        let refused = matches!(self.last_fault, Fault::Login(_));
-        let hopeless =
-            now < self.pace.dial_from && (refused || self.pace.dial_from > now + WAIT_MAX);
-        let (longest, fault) = (self.wait_max(), self.wait_fault());
-        let late = self
-            .queue
-            .extract_if(.., |_, asked| hopeless || asked.at + longest <= now);
-        for (_, asked) in late.collect::<Vec<_>>() {
-            self.answer(asked.id, octets(&asked.request), Err(fault.clone()));
-        }
-    }
-
-    /// The program of the login that is under way, if any.
-    fn running_program(&self) -> Option<&str> {
-        let program = self.settings.remote.login.program();
-        program.filter(|_| self.slots.any_dials())
-    }
-
-    /// The longest wait for a connection now: a program that prints a secret has more time than a server.
-    fn wait_max(&self) -> Duration {
-        match self.running_program() {
-            Some(_) => PROGRAM_WAIT_MAX,
-            None => WAIT_MAX,
-        }
-    }
-
-    /// Why a request has waited for nothing.
-    fn wait_fault(&self) -> Fault {
-        match self.running_program() {
-            Some(program) => Fault::Unreachable(format!(
-                "{program}: expected a secret and a login within {} seconds; found a login under way",
-                PROGRAM_WAIT_MAX.as_secs()
-            )),
-            None => self.last_fault.clone(),
-        }
     }
 
     /// Gives an answer to the caller.

@@ -223,3 +223,139 @@ fn literals_need_a_reason() {
     let mut session = begun("UIDPLUS");
     assert!(session.input(b"* BYE x\r\n").is_err());
 }
+
+#[test]
+fn a_mailbox_without_uidvalidity_is_no_absent_one() {
+    for said in ["", "* OK [UIDVALIDITY 0] x\r\n"] {
+        let mut session = begun("UIDPLUS");
+        ask(&mut session, 1, list("a", None));
+        ask(&mut session, 2, read("a", 7));
+        let answers = say(&mut session, &format!("{said}c1 OK\r\nc2 OK\r\nc3 OK\r\n"));
+        let are_refused = answers.iter().all(|(_, answer)| {
+            matches!(answer, Err(Fault::Refused(text)) if text.contains("expected UIDVALIDITY"))
+        });
+        assert!(answers.len() == 2 && are_refused, "{answers:?}");
+    }
+}
+
+/// The octets that a session takes of a response said again and again.
+fn taken(session: &mut Session, said: &str) -> usize {
+    let mut octets = 0;
+    while octets < 4 * UNASKED_MAX {
+        match session.input(said.as_bytes()) {
+            Ok(()) => octets += said.len(),
+            Err(SessionEnd::Unasked) => return octets,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("{octets} octets");
+}
+
+#[test]
+fn a_server_that_talks_without_an_end_is_given_up() {
+    let long = "x".repeat(1_000);
+    for (request, said) in [
+        (Request::Quota, format!("* OK {long}\r\n")),
+        (Request::Quota, format!("* QUOTA {long} (STORAGE 1 2)\r\n")),
+        (Request::Mailboxes, format!("* LIST () \"/\" V/{long}\r\n")),
+        (Request::Mailboxes, format!("* LIST () \"/\" W/{long}\r\n")),
+        (list("a", None), format!("* SEARCH{}\r\n", " 7".repeat(500))),
+        (
+            list("a", None),
+            format!(
+                "* 1 FETCH (UID 7 RFC822.SIZE 1 BODY[HEADER.FIELDS (SUBJECT)] \"s: {long}\")\r\n"
+            ),
+        ),
+        (
+            read("a", 7),
+            format!("* 1 FETCH (UID 7 BODY[TEXT]<3> {{1000}}\r\n{long})\r\n"),
+        ),
+    ] {
+        let mut session = begun("QUOTA");
+        ask(&mut session, 1, request);
+        let octets = taken(&mut session, &said);
+        // 10,000 mailboxes and quota roots of 1,000 octets.
+        assert!(octets <= UNASKED_MAX + (11 << 20), "{said:.40}: {octets}");
+    }
+    // The end of a command, or a response that was asked for, is a reason to go on.
+    let mut session = begun("UIDPLUS");
+    ask(&mut session, 1, list("a", None));
+    say(&mut session, &format!("{OPEN}c1 OK [READ-WRITE] open\r\n"));
+    let noise = format!("* OK {}\r\n", "x".repeat(1 << 19)).repeat(20);
+    say(&mut session, &noise);
+    say(
+        &mut session,
+        "* 1 FETCH (UID 7 RFC822.SIZE 1 BODY[HEADER.FIELDS (SUBJECT)] \"\")\r\n",
+    );
+    say(&mut session, &noise);
+    let answers = say(&mut session, "c2 OK\r\n");
+    assert!(matches!(answers[..], [(_, Ok(Answer::Listed { .. }))]));
+}
+
+/// A server whose limit makes a request ask for a mail at a time, in a mailbox of 4,294,967,294 UIDs.
+#[test]
+fn a_mailbox_in_tiny_slices_has_an_end() {
+    let find = Request::Find {
+        mailbox: "a".to_owned(),
+        word: "i00".to_owned(),
+    };
+    for (capabilities, request, code) in [
+        ("", list("a", None), "[MESSAGELIMIT 1] "),
+        ("MESSAGELIMIT=1", list("a", None), ""),
+        ("MESSAGELIMIT=1", find, ""),
+    ] {
+        let mut session = begun(capabilities);
+        ask(&mut session, 1, request);
+        let open = "* OK [UIDVALIDITY 5] x\r\n* OK [UIDNEXT 4294967295] x\r\nc1 OK\r\n";
+        let mut answers = say(&mut session, open);
+        let mut commands = 1;
+        while answers.is_empty() {
+            commands += 1;
+            assert!(commands < 100_000);
+            answers = say(&mut session, &format!("c{commands} OK {code}done\r\n"));
+            sent(&mut session);
+        }
+        assert!(
+            matches!(&answers[..], [(_, Err(Fault::Refused(text)))] if text.contains("commands")),
+            "{answers:?}"
+        );
+    }
+}
+
+#[test]
+fn a_search_finds_no_more_mails_than_a_mailbox_has() {
+    let mut session = begun("MESSAGELIMIT=9");
+    let find = Request::Find {
+        mailbox: "a".to_owned(),
+        word: "i00".to_owned(),
+    };
+    ask(&mut session, 1, find);
+    let open = "* OK [UIDVALIDITY 5] x\r\n* OK [UIDNEXT 4294967295] x\r\nc1 OK\r\n";
+    let mut answers = say(&mut session, open);
+    let found = format!("* SEARCH{}\r\n", " 7".repeat(500_000));
+    let mut commands = 1;
+    while answers.is_empty() {
+        commands += 1;
+        answers = say(&mut session, &format!("{found}c{commands} OK done\r\n"));
+    }
+    assert!(commands < 5, "{commands}");
+    assert!(
+        matches!(answers[..], [(_, Err(Fault::Refused(_)))]),
+        "{answers:?}"
+    );
+}
+
+/// Without UIDPLUS, a server that names further deleted mails and takes them back has none of them removed.
+#[test]
+fn a_deleted_mail_of_others_is_not_forgotten() {
+    let mut session = begun("IMAP4rev1");
+    ask(&mut session, 1, remove("a", &[7]));
+    say(&mut session, &format!("{OPEN}c1 OK [READ-WRITE] open\r\n"));
+    say(&mut session, "c2 OK\r\n");
+    let said = "* SEARCH 3 7\r\n* SEARCH 7\r\n* SEARCH\r\nc3 OK\r\n";
+    let answers = say(&mut session, said);
+    assert!(
+        matches!(answers[..], [(_, Err(Fault::Refused(_)))]),
+        "{answers:?}"
+    );
+}

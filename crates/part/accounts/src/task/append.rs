@@ -113,6 +113,10 @@ impl Task for Append {
         After::Waits
     }
 
+    fn gives(&self) -> bool {
+        true
+    }
+
     fn ended(&mut self, step: usize, status: &Status, wire: &mut Wire) -> After {
         match step {
             // The following APPEND tells whether the mailbox can be used.
@@ -132,5 +136,6 @@ fn uids(status: &Status, count: usize) -> Option<Vec<(u32, u32)>> {
     let each = uids.iter().flat_map(|(first, last)| *first..=*last);
     let each = each.map(|uid| (*uid_validity, uid));
     let all: Vec<_> = each.take(count.saturating_add(1)).collect();
-    (all.len() == count).then_some(all)
+    let are_numbers = all.iter().all(|(of, uid)| *of != 0 && *uid != 0);
+    (all.len() == count && are_numbers).then_some(all)
 }

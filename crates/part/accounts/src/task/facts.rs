@@ -10,6 +10,9 @@ use crate::work::{After, Task};
 /// Mailboxes in an answer; a volume of 50 million mails has 1,000.
 const MAILBOXES_MAX: usize = 10_000;
 
+/// Quota roots in an answer.
+const ROOTS_MAX: usize = 1_000;
+
 /// Octets of the unit of STORAGE (RFC 9208 section 5.1).
 const STORAGE_UNIT: u64 = 1_024;
 
@@ -54,13 +57,12 @@ impl Task for Mailboxes {
             return false;
         };
         let none = one.has("\\Noselect") || one.has("\\NonExistent");
-        if let Some(name) = wire.folder().mailbox(&one.name)
-            && !none
-            && self.names.len() < MAILBOXES_MAX
-        {
-            self.names.push(name);
-        }
-        true
+        let name = wire.folder().mailbox(&one.name);
+        let room = self.names.len() < MAILBOXES_MAX;
+        let new = name.filter(|_| !none && room);
+        let is_asked = new.is_some();
+        self.names.extend(new);
+        is_asked
     }
 
     fn lists(&self) -> bool {
@@ -72,13 +74,18 @@ impl Task for Mailboxes {
 #[derive(Debug)]
 pub(crate) struct Quota {
     id: RequestId,
+    roots: usize,
     /// Used octets and limit of the root with the least room.
     least: Option<(u64, u64)>,
 }
 
 impl Quota {
     pub(crate) const fn new(id: RequestId) -> Self {
-        Self { id, least: None }
+        Self {
+            id,
+            roots: 0,
+            least: None,
+        }
     }
 }
 
@@ -113,6 +120,7 @@ impl Task for Quota {
                 self.least = Some(own);
             }
         }
-        true
+        self.roots = self.roots.saturating_add(1);
+        self.roots <= ROOTS_MAX
     }
 }

@@ -3,9 +3,13 @@
 use vere_imap::client::{Command, Response, Status};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
 
+use super::{SLICES_MAX, too_many_slices};
 use crate::fault;
 use crate::wire::Wire;
 use crate::work::{After, Opened, Task, opened};
+
+/// UIDs in an answer: more than the mails of a mailbox of packs, and 4 MB.
+const FOUND_MAX: usize = 1_000_000;
 
 /// A search.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub(crate) struct Find {
     from: u32,
     /// Whether a search is under way.
     waits: bool,
+    /// Slices so far.
+    slices: u32,
 }
 
 impl Find {
@@ -37,6 +43,7 @@ impl Find {
             slice: None,
             from: u32::MAX,
             waits: false,
+            slices: 0,
         }
     }
 
@@ -62,6 +69,10 @@ impl Find {
             let found = std::mem::take(&mut self.found);
             return self.ends(Ok(Answer::Found(uid_validity, found)));
         }
+        if self.slices >= SLICES_MAX {
+            return self.ends(Err(too_many_slices()));
+        }
+        self.slices = self.slices.saturating_add(1);
         self.from = self.from.saturating_sub(slice).max(1);
         self.waits = true;
         let word = self.word.as_bytes().to_vec();
@@ -106,7 +117,12 @@ impl Task for Find {
             Opened::Open(open) => open.uid_validity,
         };
         // A server without a match may say nothing.
-        self.found.extend(self.heard.take().unwrap_or_default());
+        let heard = self.heard.take().unwrap_or_default();
+        self.found.extend(heard.into_iter().filter(|uid| *uid != 0));
+        if self.found.len() > FOUND_MAX {
+            let text = format!("the search finds over {FOUND_MAX} mails");
+            return self.ends(Err(Fault::Refused(text)));
+        }
         if let Some(slice) = self.slice {
             return self.search_slice(slice, wire);
         }
@@ -132,6 +148,10 @@ impl Task for Find {
 
     fn selection(&self) -> Option<u64> {
         self.selection
+    }
+
+    fn slices(&self) -> bool {
+        true
     }
 
     fn holds(&self) -> bool {

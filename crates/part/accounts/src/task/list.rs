@@ -3,6 +3,7 @@
 use vere_imap::client::{Command, Status};
 use vere_ports::mail_accounts::{Answer, Fault, Listed, RequestId, UidRange};
 
+use super::{SLICES_MAX, too_many_slices};
 use crate::fault;
 use crate::wire::Wire;
 use crate::work::{After, Mail, Opened, Task, opened};
@@ -27,6 +28,8 @@ pub(crate) struct List {
     begun: u32,
     /// Whether the slice is under way.
     waits: bool,
+    /// Slices so far.
+    slices: u32,
     /// Mails before the slice.
     before: usize,
     mails: Vec<Listed>,
@@ -46,6 +49,7 @@ impl List {
             slice: SLICE,
             begun: range.first.max(1),
             waits: false,
+            slices: 0,
             before: 0,
             mails: Vec::new(),
             octets: 0,
@@ -55,6 +59,11 @@ impl List {
 
     fn last(&self) -> u32 {
         self.range.last.unwrap_or(u32::MAX)
+    }
+
+    /// Mails of the slice under way.
+    fn came(&self) -> u32 {
+        u32::try_from(self.mails.len().saturating_sub(self.before)).unwrap_or(u32::MAX)
     }
 
     /// Asks for the next slice.
@@ -73,6 +82,7 @@ impl List {
             false => None,
         };
         self.before = self.mails.len();
+        self.slices = self.slices.saturating_add(1);
         self.waits = true;
         let command = Command::Fetch {
             first,
@@ -145,9 +155,11 @@ impl Task for List {
         if ends {
             return self.answer(uid_validity, uid_next);
         }
-        let came = self.mails.len().saturating_sub(self.before);
-        if !fault::is_partial(status) && u32::try_from(came).is_ok_and(|came| came < self.slice / 2)
-        {
+        if self.slices >= SLICES_MAX {
+            return self.fails(too_many_slices());
+        }
+        let came = self.came();
+        if !fault::is_partial(status) && came < self.slice / 2 {
             self.slice = self.slice.saturating_mul(2);
         }
         if self.selection.is_some_and(|number| wire.is_current(number)) {
@@ -171,7 +183,9 @@ impl Task for List {
             return false;
         };
         // `first:*` shows the last mail even with a lower UID.
-        if !(self.range.first..=self.last()).contains(&mail.uid) {
+        let is_in_range = (self.range.first..=self.last()).contains(&mail.uid);
+        // No slice has more mails than UIDs.
+        if !is_in_range || self.came() >= self.slice || self.octets > LISTING_OCTETS_MAX {
             return false;
         }
         let subject = unfolded(header);
@@ -193,6 +207,10 @@ impl Task for List {
 
     fn selection(&self) -> Option<u64> {
         self.selection
+    }
+
+    fn slices(&self) -> bool {
+        true
     }
 
     fn holds(&self) -> bool {

@@ -30,8 +30,16 @@ pub(crate) struct Remove {
     /// Whether the removal itself was sent.
     expunges: bool,
     fault: Option<Fault>,
-    /// Deleted mails of the mailbox.
-    found: Option<Vec<u32>>,
+    /// The deleted mails of the mailbox.
+    found: Option<Deleted>,
+}
+
+/// What a search for deleted mails says.
+#[derive(Debug, Default)]
+struct Deleted {
+    is_heard: bool,
+    /// A mail that is not to be removed.
+    other: Option<u32>,
 }
 
 impl Remove {
@@ -106,11 +114,11 @@ impl Remove {
                     "another mailbox was opened during a removal".to_owned(),
                 )));
             }
-            self.found = Some(Vec::new());
+            self.found = Some(Deleted::default());
             self.send(SEARCH, &Command::SearchDeleted, wire);
             return After::Waits;
         };
-        if let Some(other) = found.iter().find(|uid| !self.uids.contains(uid)) {
+        if let Some(other) = found.other {
             return self.ends(Err(Fault::Refused(format!(
                 "UID {other} is deleted as well, and the server cannot remove mails singly (UIDPLUS)"
             ))));
@@ -161,8 +169,9 @@ impl Task for Remove {
     fn heard(&mut self, response: &Response, _wire: &Wire) -> bool {
         match (response, &mut self.found) {
             (Response::Found(uids), Some(found)) => {
-                found.clone_from(uids);
-                true
+                let other = uids.iter().find(|uid| !self.uids.contains(uid));
+                found.other = found.other.or(other.copied());
+                !std::mem::replace(&mut found.is_heard, true)
             }
             _ => false,
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use vere_ports::mail_accounts::{Answer, Fault, Request, Urgency};
 
-use crate::harness::{Volume, append, commit, list, mail, read, remove, run};
+use crate::harness::{Volume, append, commit, list, mail, read, remove, run, settings};
 
 /// A server that accepts every login and every APPEND, and takes the answer to any other command from `say`, without
 /// the tag of the last line.
@@ -205,6 +205,78 @@ fn patience_is_kept() {
             "{:?}",
             begin.elapsed()
         );
+    });
+}
+
+/// A wish for more patience than a request has is told at once: a replica may serve.
+#[test]
+fn a_long_wish_for_patience_is_told_to_every_request() {
+    let address = server(|command| match command.starts_with("SELECT") {
+        true => "NO [UNAVAILABLE] Suggested Backoff Time: 3600000 milliseconds".to_owned(),
+        false => "OK".to_owned(),
+    });
+    run(async {
+        let mut volume = Volume::at(address, 2);
+        let begin = Instant::now();
+        for request in [list("log", 1, None), Request::Mailboxes, Request::Quota] {
+            let answer = volume.ask(request).await;
+            let told = |millis: &u64| (3_590_000..=3_600_000).contains(millis);
+            assert!(
+                matches!(&answer, Err(Fault::Throttled(_, millis)) if told(millis)),
+                "{answer:?}"
+            );
+        }
+        let took = begin.elapsed();
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    });
+}
+
+/// A connection that watches a mailbox serves no request: requests do not wait for a login that fails for ever.
+#[test]
+fn requests_do_not_wait_for_ever_beside_a_watch() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let refuses = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (own, first) = (Arc::clone(&refuses), Arc::new(std::sync::Mutex::new(None)));
+    let lead = Arc::clone(&first);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            if own.load(Ordering::Relaxed) {
+                drop((&stream).write_all(b"* BYE Too many simultaneous connections\r\n"));
+                continue;
+            }
+            let copy = stream.try_clone().expect("a descriptor");
+            lead.lock().expect("a lock").get_or_insert(copy);
+            std::thread::spawn(move || {
+                converse(&stream, "", &|command| match command.split(' ').next() {
+                    Some("SELECT") => SELECTED.to_owned(),
+                    _ => "OK".to_owned(),
+                })
+            });
+        }
+    });
+    run(async {
+        let mut own = settings(address, 2);
+        own.times.wait = Duration::from_secs(2);
+        let mut volume = Volume::new(own);
+        let answer = volume.ask(append("data", &mail("x", b"y"))).await;
+        assert_eq!(answer, Ok(Answer::Appended(None)));
+        let mailbox = "log".to_owned();
+        assert_eq!(
+            volume.ask(Request::Watch { mailbox }).await,
+            Ok(Answer::Changed)
+        );
+        refuses.store(true, Ordering::Relaxed);
+        let lead = first.lock().expect("a lock").take().expect("a connection");
+        lead.shutdown(std::net::Shutdown::Both).expect("an end");
+        let begin = Instant::now();
+        // The first one may be on the way when the connection ends.
+        for _ in 0..2 {
+            let answer = volume.ask(append("data", &mail("x", b"y"))).await;
+            assert!(answer.is_err(), "{answer:?}");
+        }
+        let took = begin.elapsed();
+        assert!(took < Duration::from_secs(10), "{took:?}");
     });
 }
 

@@ -5,6 +5,7 @@
 mod budgets;
 mod compressed;
 mod harness;
+mod hostile;
 mod liar;
 mod message_limit;
 mod requests;

@@ -56,6 +56,7 @@ fn repeats(piece: &'static [u8], pause: Duration) -> impl Fn(TcpStream) + Clone 
 }
 
 const TIMES: Times = Times {
+    wait: Duration::from_secs(10),
     silence: Duration::from_millis(500),
     patience: Duration::from_millis(1_500),
     longest: Duration::from_secs(4),
