@@ -22,7 +22,7 @@ pub struct Pack {
     pub good: Vec<MailCopy>,
     /// The mail is not there.
     pub missing: Vec<MailCopy>,
-    /// The account was not read.
+    /// The account was not read, or the row is younger than the listing.
     pub unknown: Vec<MailCopy>,
     /// The mail is there under another UID.
     pub moved: Vec<(MailCopy, MailCopy)>,
@@ -80,6 +80,8 @@ pub struct Mount<'a> {
     pub accounts: &'a Accounts,
     /// Whether a pack, or a copy of a pack for an account, is on the way.
     pub is_under_way: &'a dyn Fn(u64, Option<u16>) -> bool,
+    /// Whether the row of a pack has changed since the listing began.
+    pub is_new: &'a dyn Fn(u64) -> bool,
 }
 
 impl fmt::Debug for Mount<'_> {
@@ -132,7 +134,9 @@ fn of_row(row: PackRow, inventory: &Inventory, mount: &Mount<'_>, number: u64) -
         match inventory.sees(copy, mail, expected) {
             Sight::There => pack.good.push(copy),
             Sight::Unknown => pack.unknown.push(copy),
-            Sight::Absent => match inventory.places(copy.account, mail).first() {
+            Sight::Behind if (mount.is_new)(number) => pack.unknown.push(copy),
+            // Behind the end of a mailbox there is nothing: the server has told a wrong UID, or was set back.
+            Sight::Absent | Sight::Behind => match inventory.places(copy.account, mail).first() {
                 Some(place) => pack.moved.push((copy, *place)),
                 None => pack.missing.push(copy),
             },

@@ -9,6 +9,8 @@ use vere_placement::accounts::{FIRST_DATA_MAILBOX, LOG_MAILBOX, mailbox_name};
 
 /// UIDs asked for at once.
 const SLICE: u32 = 1_000;
+/// The same where mails are rare: their subjects fit an answer of 64 MiB, and 4,294,967,295 UIDs are 16,400 requests.
+const SLICE_MAX: u32 = 1 << 18;
 /// Characters of a foreign subject that are kept for people.
 const SHOWN: usize = 60;
 
@@ -45,13 +47,24 @@ impl Look {
         }
     }
 
-    fn slice(mailbox: u16, first: u32) -> Self {
-        let last = first.saturating_add(SLICE.saturating_sub(1));
+    fn slice(mailbox: u16, first: u32, uids: u32) -> Self {
+        let last = first.saturating_add(uids.saturating_sub(1));
         Self::Slice {
             mailbox,
             first,
             last: Some(last),
         }
+    }
+
+    /// The slice behind one with so many mails.
+    fn behind(mailbox: u16, (first, last): (u32, u32), mails: usize) -> Self {
+        let uids = last.saturating_sub(first).saturating_add(1);
+        let is_rare = u32::try_from(mails).is_ok_and(|mails| mails < uids / 2);
+        let uids = match is_rare {
+            true => uids.saturating_mul(2).min(SLICE_MAX),
+            false => SLICE,
+        };
+        Self::slice(mailbox, last.saturating_add(1), uids)
     }
 }
 
@@ -101,7 +114,9 @@ pub enum Sight {
     There,
     /// No such mail is there.
     Absent,
-    /// The account was not read, or the mail is younger than the listing.
+    /// The listing ends before the place: no such mail was there at the time of the listing.
+    Behind,
+    /// The account was not read.
     Unknown,
 }
 
@@ -141,7 +156,7 @@ impl Inventory {
         }
         match shelf.mails.get(&copy.uid) {
             Some(seen) if seen.is(mail) => Sight::There,
-            None if copy.uid >= shelf.end => Sight::Unknown,
+            None if copy.uid >= shelf.end => Sight::Behind,
             _ => Sight::Absent,
         }
     }
@@ -271,13 +286,20 @@ impl Survey {
                 None
             }
             (
-                Look::Slice { mailbox, last, .. },
+                Look::Slice {
+                    mailbox,
+                    first,
+                    last,
+                },
                 Ok(Answer::Listed {
                     uid_validity,
                     uid_next,
                     mails,
                 }),
-            ) => self.listed(account, (mailbox, last), (uid_validity, uid_next), mails),
+            ) => {
+                let slice = (mailbox, first, last);
+                self.listed(account, slice, (uid_validity, uid_next), mails)
+            }
             (_, Ok(_)) => Some("the answer is to another request".to_owned()),
             (_, Err(fault)) => Some(fault.to_string()),
         };
@@ -290,7 +312,10 @@ impl Survey {
     fn named(&mut self, account: u16, names: Vec<String>) {
         for name in names {
             match mailbox_of(&name) {
-                Some(mailbox) => self.waiting.push_back((account, Look::slice(mailbox, 1))),
+                Some(mailbox) => {
+                    let look = Look::slice(mailbox, 1, SLICE);
+                    self.waiting.push_back((account, look));
+                }
                 None => {
                     if let Some(holding) = self.found.accounts.get_mut(&account) {
                         holding.strange.push(name);
@@ -304,7 +329,7 @@ impl Survey {
     fn listed(
         &mut self,
         account: u16,
-        (mailbox, last): (u16, Option<u32>),
+        (mailbox, first, last): (u16, u32, Option<u32>),
         (uid_validity, uid_next): (u32, u32),
         mails: Vec<Listed>,
     ) -> Option<String> {
@@ -318,6 +343,7 @@ impl Survey {
             let name = mailbox_name(mailbox);
             return Some(format!("UIDVALIDITY of {name} changed during the listing"));
         }
+        let came = mails.len();
         for mail in mails {
             let subject = ours(&mail.subject, tag);
             let seen = Seen {
@@ -343,7 +369,7 @@ impl Survey {
                 self.waiting.push_back((account, look));
             }
             Some(last) if last < uid_next.saturating_sub(1) => {
-                let look = Look::slice(mailbox, last.saturating_add(1));
+                let look = Look::behind(mailbox, (first, last), came);
                 self.waiting.push_back((account, look));
             }
             Some(last) => shelf.end = uid_next.min(last.saturating_add(1)),
@@ -448,8 +474,31 @@ mod tests {
                 uid,
             };
             let sees = |uid| found.sees(copy(uid), MailId::NONE, None);
-            assert_eq!((sees(2_499), sees(2_500)), (Sight::Absent, Sight::Unknown));
+            assert_eq!((sees(2_499), sees(2_500)), (Sight::Absent, Sight::Behind));
         }
+    }
+
+    /// A server tells a UIDNEXT far behind its mails.
+    #[test]
+    fn no_number_of_uids_takes_many_requests() {
+        let mut survey = Survey::new(std::iter::once(7), 1);
+        let (_, look) = survey.poll().unwrap();
+        survey.answered(7, look, Ok(Answer::Mailboxes(vec!["log".to_owned()])));
+        let mut slices = 0;
+        while let Some((_, look)) = survey.poll() {
+            let Look::Slice { first, last, .. } = look else {
+                panic!("{look:?}");
+            };
+            let last = last.unwrap();
+            assert!(last - first < SLICE_MAX);
+            // Mails in the middle of nowhere.
+            let mails = 1_000_000..1_003_000;
+            let uids = mails.filter(|uid| (first..=last).contains(uid));
+            survey.answered(7, look, Ok(listed(uids, u32::MAX)));
+            slices += 1;
+        }
+        assert!(slices < 17_000, "{slices}");
+        assert_eq!(survey.finish().mails(), 3_000);
     }
 
     #[test]

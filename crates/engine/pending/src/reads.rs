@@ -122,7 +122,7 @@ pub struct Fetch {
     pub copies: Vec<MailCopy>,
     /// Whether a mail of a tried copy is gone, or is none.
     pub is_damaged: bool,
-    /// Accounts whose copies of commits were searched.
+    /// Accounts that were searched.
     pub searched: Vec<u16>,
     /// What the tried copies said.
     pub reasons: Vec<String>,

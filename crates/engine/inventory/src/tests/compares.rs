@@ -104,6 +104,7 @@ fn compared(tree: &Tree, inventory: &Inventory) -> (Comparison, Vec<String>) {
     let mount = Mount {
         accounts: &accounts,
         is_under_way: &|pack, account| pack == 30 && account != Some(1),
+        is_new: &|pack| pack == 8,
     };
     let mut comparison = compare(tree, inventory, &mount).unwrap();
     let mut report = CheckReport::default();
@@ -145,6 +146,25 @@ fn a_copy_is_gone_or_has_moved_or_was_never_named() {
     assert_eq!(comparison.packs[&5].corrected(), [copy(2, 4)]);
     assert_eq!(comparison.packs[&6].corrected(), [copy(1, 12)]);
     assert_eq!(comparison.wrong_packs(), [PackNumber(5)].into());
+}
+
+/// A server has told a wrong UID, or has lost its newest mails. A row that is younger than the listing says nothing.
+#[test]
+fn behind_the_end_of_a_mailbox_there_is_no_mail() {
+    let rows = rows(&[
+        (5, &[copy(1, 2_000)]),
+        (6, &[copy(1, u32::MAX)]),
+        (8, &[copy(1, 2_000), copy(2, 2_000)]),
+    ]);
+    let first = [(12, pack(6)), (13, pack(8))];
+    let (comparison, found) = compared(&rows, &inventory([Some((7, &first)), Some((7, &[]))]));
+    assert_eq!(comparison.packs[&5].missing, [copy(1, 2_000)]);
+    assert_eq!(comparison.packs[&6].corrected(), [copy(1, 12)]);
+    let both = [copy(1, 2_000), copy(2, 2_000)];
+    assert_eq!(comparison.packs[&8].corrected(), both);
+    assert_eq!(comparison.wrong_packs(), [PackNumber(5)].into());
+    let moved = "account 1, mailbox data-0001, UID 4294967295: the copy of pack 6 has UID 12 now";
+    assert!(found.iter().any(|line| line == moved), "{found:?}");
 }
 
 /// Nothing is concluded from an account's silence.

@@ -240,6 +240,7 @@ impl<S: Storage> Volume<S> {
         let kept = self.journal.append(&parts);
         for row in rows {
             let key = row.key.clone();
+            self.note_row(&key);
             if let Err(error) = self.files.change(row) {
                 self.fail(Notice::Rows(error));
             }

@@ -140,6 +140,7 @@ impl<S: Storage> Volume<S> {
             Asked::FindCommit(chunk, account) => {
                 self.mirrored_commit_found(chunk, account, answer);
             }
+            Asked::FindPack(chunk, copy) => self.pack_found(chunk, copy, answer),
             Asked::PageMail(covers, number) => self.page_mail_answered(covers, number, answer),
             Asked::Upkeep(ticket) => self.upkeep_answered(account, ticket, answer),
             Asked::Facts(ticket) => self.facts_answered(account, ticket, answer),

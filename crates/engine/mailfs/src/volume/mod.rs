@@ -41,6 +41,7 @@ mod replay;
 mod replicas;
 mod room;
 mod salvage;
+mod searched;
 mod snapshots;
 mod stand_in;
 mod state;

@@ -182,7 +182,7 @@ impl<S: Storage> Volume<S> {
                 self.has_contents(inodes)
             }
             Asked::Copy(pack, _) | Asked::Original(pack, ..) => self.has_pack(pack.0),
-            Asked::Chunk(chunk, _) => self.has_pack(chunk.pack.0),
+            Asked::Chunk(chunk, _) | Asked::FindPack(chunk, _) => self.has_pack(chunk.pack.0),
             _ => true,
         }
     }

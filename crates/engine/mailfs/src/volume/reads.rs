@@ -119,7 +119,7 @@ impl<S: Storage> Volume<S> {
             .enumerate()
             .min_by_key(|(_, copy)| accounts.cost(copy.account));
         let Some((number, _)) = best else {
-            if !self.search_commit(chunk) {
+            if !self.search_commit(chunk) && !self.search_pack(chunk) {
                 self.unreadable(chunk);
             }
             return;

@@ -158,6 +158,8 @@ pub(crate) enum Asked {
     FindMirrored(Locator, u16),
     /// Where a copy on an account has the commit of a chunk.
     FindCommit(Extent, u16),
+    /// Where the pack of a chunk is, besides a place without the pack.
+    FindPack(Extent, MailCopy),
     /// A mail with pages: the covered generation, and the number of the mail.
     PageMail(u64, usize),
     Upkeep(Ticket),

@@ -59,6 +59,7 @@ impl<S: Storage> Volume<S> {
             comparison: Comparison::default(),
             garbage: Garbage::default(),
             touched: HashSet::new(),
+            new_rows: HashSet::new(),
             is_hungry: false,
             failed: None,
             bring: Bring::default(),
@@ -379,6 +380,7 @@ impl<S: Storage> Volume<S> {
         let mount = Mount {
             accounts: &self.accounts,
             is_under_way: &is_under_way,
+            is_new: &|pack| upkeep.new_rows.contains(&pack),
         };
         upkeep.comparison = compare(self.files.tree(), &upkeep.inventory, &mount)?;
         let What::Check(terms, report) = &mut upkeep.what else {

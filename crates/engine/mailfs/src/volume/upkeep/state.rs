@@ -57,6 +57,8 @@ pub(crate) struct Upkeep {
     pub(super) garbage: Garbage,
     /// Packs that rows have named since the run began: none of these goes.
     pub(super) touched: HashSet<u64>,
+    /// Packs whose rows have changed since the run began: a listing may be older.
+    pub(super) new_rows: HashSet<u64>,
     /// Whether another slice of work follows without any answer.
     pub(super) is_hungry: bool,
     pub(super) failed: Option<String>,

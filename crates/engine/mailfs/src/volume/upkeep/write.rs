@@ -92,6 +92,14 @@ impl<S: Storage> Volume<S> {
                 upkeep.touched.extend(packs.iter().map(|pack| pack.0));
             }
         }
+        rows.iter().for_each(|row| self.note_row(&row.key));
+    }
+
+    /// A row changes, perhaps that of a pack.
+    pub(in super::super) fn note_row(&mut self, key: &[u8]) {
+        if let (Some(upkeep), Ok(Key::Pack(number))) = (&mut self.upkeep, Key::decode(key)) {
+            upkeep.new_rows.insert(number);
+        }
     }
 
     /// A pack is stored; perhaps with moved content.

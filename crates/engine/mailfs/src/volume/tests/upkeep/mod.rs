@@ -2,6 +2,7 @@
 
 mod checks;
 pub(super) mod collections;
+mod displaced;
 mod losers;
 mod mounts;
 mod moves;
