@@ -25,6 +25,7 @@ mod outages;
 mod own_slot;
 mod pages;
 mod promises;
+mod provider_faults;
 mod races;
 mod random;
 mod reading;
