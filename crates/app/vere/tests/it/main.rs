@@ -67,6 +67,7 @@ mod metrics;
 mod mounts;
 mod mounts_comfort;
 mod mounts_content;
+mod mounts_faults;
 mod mounts_gap;
 mod mounts_keys;
 mod mounts_lead;

@@ -37,7 +37,8 @@ impl Volume {
         Some((Self::on(dovecot, relay.address), relay))
     }
 
-    fn on(dovecot: Dovecot, imap: SocketAddr) -> Self {
+    /// A new volume on a server that is reached by an address.
+    pub(crate) fn on(dovecot: Dovecot, imap: SocketAddr) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let volume = Self { dovecot, folder };
         fs::create_dir(volume.point()).expect("a folder");
