@@ -20,7 +20,7 @@ use crate::format::{
     Builder, ChunkId, Codec, Encoding, Index, IndexEntry, Keys, Kind, Locator, MailCopy, MailId,
     PackNumber, Subject, VolumeId, VolumeKey, mail,
 };
-use crate::rows::{Key, LeadRow, RowValue};
+use crate::rows::LeadRow;
 use crate::{Promoted, Promotion, PromotionError, PromotionStep, Source};
 
 const VOLUME: VolumeId = VolumeId([3; 16]);
