@@ -6,13 +6,15 @@ use hashbrown::{HashMap, HashSet};
 use vere_ports::files::Inode;
 use vere_units::Timestamp;
 
+use crate::before::Packed;
 use crate::format::MailId;
 use crate::format::commit::{Checkpoint, RecordKind, RowChange};
-use bytes::Bytes;
 use vere_keep::record::Won;
 use vere_order::found::Found;
 
-/// Octets of earlier values of rows, so that commits of other mounts can be merged that lie on an earlier state.
+pub use crate::before::Before;
+
+/// Octets of earlier values of rows with their keys, so that commits of other mounts can be merged that lie on an earlier state.
 const HISTORY_OCTETS_MAX: usize = 16 << 20;
 /// Commits with earlier values.
 const HISTORY_MAX: usize = 4_096;
@@ -112,12 +114,8 @@ pub struct Outside {
 #[derive(Debug)]
 struct Applied {
     commit: MailId,
-    before: Before,
-    octets: usize,
+    before: Packed,
 }
-
-/// Values that rows had before a commit.
-pub type Before = Vec<(Vec<u8>, Option<Bytes>)>;
 
 impl Follow {
     /// A commit of the chain replaces others.
@@ -161,21 +159,13 @@ impl Follow {
 
     /// A commit of the chain has changed rows that had these values before.
     pub fn remember(&mut self, commit: MailId, before: Before) {
-        let lengths = before.iter().map(|(key, value)| {
-            key.len()
-                .saturating_add(value.as_ref().map_or(0, Bytes::len))
-        });
-        let octets = lengths.fold(0, usize::saturating_add);
-        self.history_octets = self.history_octets.saturating_add(octets);
-        self.history.push_back(Applied {
-            commit,
-            before,
-            octets,
-        });
+        let before = Packed::of(&before);
+        self.history_octets = self.history_octets.saturating_add(before.octets());
+        self.history.push_back(Applied { commit, before });
         while (self.history_octets > HISTORY_OCTETS_MAX || self.history.len() > HISTORY_MAX)
             && let Some(oldest) = self.history.pop_front()
         {
-            self.history_octets = self.history_octets.saturating_sub(oldest.octets);
+            self.history_octets = self.history_octets.saturating_sub(oldest.before.octets());
         }
     }
 
@@ -190,8 +180,8 @@ impl Follow {
         let place = self.history.iter().position(|of| of.commit == commit)?;
         let mut rows = HashMap::new();
         for applied in self.history.iter().skip(place.saturating_add(1)) {
-            for (key, value) in &applied.before {
-                rows.entry(key.as_slice()).or_insert(value.as_deref());
+            for (key, value) in applied.before.rows() {
+                rows.entry(key).or_insert(value);
             }
         }
         Some(rows)
@@ -209,5 +199,43 @@ impl Follow {
     /// When something is due.
     pub fn due(&self) -> Option<Timestamp> {
         self.refresh_at.into_iter().chain(self.watch_at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    /// Values come from pages: a history of slices would keep whole pages in memory.
+    #[test]
+    fn earlier_values_keep_no_page_in_memory() {
+        let page = Bytes::from(vec![5; 32 << 10]);
+        let mut follow = Follow::default();
+        let before = vec![(b"key".to_vec(), Some(page.slice(7..9)))];
+        follow.remember(MailId([1; 16]), Before::new());
+        follow.remember(MailId([2; 16]), before);
+        assert!(page.is_unique());
+        let since = follow.since(MailId([1; 16])).unwrap();
+        assert_eq!(since[b"key".as_slice()], Some([5; 2].as_slice()));
+    }
+
+    /// Each row of many new files counts with all of its memory; the oldest commits go first.
+    #[test]
+    fn the_history_of_many_new_files_has_a_bound() {
+        let mut follow = Follow::default();
+        let id = |number: u8| MailId([number; 16]);
+        for number in 0..200 {
+            let row = |row: u64| [&[number][..], &row.to_be_bytes()].concat();
+            follow.remember(id(number), (0..12_000).map(|of| (row(of), None)).collect());
+        }
+        let octets: usize = follow.history.iter().map(|of| of.before.octets()).sum();
+        assert_eq!(octets, follow.history_octets);
+        assert!(octets <= HISTORY_OCTETS_MAX && octets > HISTORY_OCTETS_MAX / 2);
+        assert!(follow.since(id(0)).is_none());
+        assert_eq!(follow.since(id(198)).unwrap().len(), 12_000);
+        follow.forget_history();
+        assert!(follow.since(id(198)).is_none());
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! The types shared by a volume and its opening are here too: terms, machine, notices, knowledge about commits of others.
 
+mod before;
 mod error;
 pub mod follow;
 mod machine;
