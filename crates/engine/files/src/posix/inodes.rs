@@ -3,7 +3,7 @@
 use vere_ports::files::{Attributes, Errno, FileKind, FileTime, Inode};
 
 use super::damage::Damage;
-use super::state::{Files, Known};
+use super::state::Files;
 use crate::content::{LoadError, allocated, load};
 use crate::rows::{InodeRow, extents_key, extents_prefix, inode_key, unnamed_key, xattrs_prefix};
 
@@ -119,21 +119,15 @@ impl Files {
             return;
         }
         let home = row.is_folder().then_some(row.home_or_device);
-        let known = self.lookups.entry(inode);
-        let known = known.or_insert(Known { lookups: 0, home });
-        known.lookups = known.lookups.saturating_add(1);
+        self.lookups.add(inode, home);
         self.folders.extend(home.map(|home| (home, inode)));
     }
 
     pub(super) fn forget(&mut self, inode: Inode, lookups: u64) {
-        let Some(known) = self.lookups.get_mut(&inode) else {
-            return;
-        };
-        known.lookups = known.lookups.saturating_sub(lookups);
-        if known.lookups == 0 {
-            let home = known.home;
-            self.lookups.remove(&inode);
-            home.and_then(|home| self.folders.remove(&home));
+        if self.lookups.remove(inode, lookups) {
+            if let Some(home) = self.lookups.take_home(inode) {
+                self.folders.remove(&home);
+            }
             self.end_ghost(inode);
         }
     }
@@ -242,7 +236,7 @@ impl Files {
     /// Removes the rows of an inode without names. What the kernel still knows stays in memory until the kernel forgets:
     /// facts, and the content of a file, since a path in `/proc` can open the file once more.
     fn end(&mut self, inode: Inode, row: &InodeRow) -> Result<(), Errno> {
-        let known = self.lookups.contains_key(&inode) || self.opens.contains_key(&inode);
+        let known = self.lookups.has(inode) || self.opens.contains_key(&inode);
         if known {
             if row.kind == FileKind::File && row.size > 0 {
                 self.load(inode, row.size)?;
@@ -284,7 +278,7 @@ impl Files {
     }
 
     fn end_ghost(&mut self, inode: Inode) {
-        let known = self.lookups.contains_key(&inode) || self.opens.contains_key(&inode);
+        let known = self.lookups.has(inode) || self.opens.contains_key(&inode);
         if !known && self.ghosts.remove(&inode).is_some() {
             self.drop_content(inode);
         }

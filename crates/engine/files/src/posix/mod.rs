@@ -18,6 +18,7 @@ mod files;
 mod folders;
 mod inodes;
 mod io;
+mod lookups;
 mod moves;
 mod names;
 mod numbers;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use vere_ports::files::{FileTime, Handle, Inode, OpenFlags, Statistics};
 
 use super::damage::Damage;
+use super::lookups::Lookups;
 use super::numbers::Numbers;
 use super::outcome::ContentChange;
 use crate::content::{Content, Unsent};
@@ -19,7 +20,7 @@ pub struct Files {
     pub(super) numbers: Numbers,
     /// Where this session's next inode of a folder goes: the home, and the last slot in use.
     pub(super) homes: HashMap<Inode, (Home, u32)>,
-    pub(super) lookups: HashMap<Inode, Known>,
+    pub(super) lookups: Lookups,
     /// The root folder, and the folders among [`Files::lookups`], by their homes.
     pub(super) folders: HashMap<Home, Inode>,
     pub(super) opens: HashMap<Inode, u32>,
@@ -38,15 +39,6 @@ pub struct Files {
     pub(super) room: Statistics,
     pub(super) content_changes: Vec<ContentChange>,
     pub(super) damage: Vec<Damage>,
-}
-
-/// An inode that the kernel knows.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
-    /// Look-ups that the kernel has not forgotten.
-    pub(super) lookups: u64,
-    /// The home of a folder.
-    pub(super) home: Option<Home>,
 }
 
 /// A file with unsent octets.
@@ -83,7 +75,7 @@ impl Files {
             unsent: Unsent::default(),
             numbers,
             homes: HashMap::new(),
-            lookups: HashMap::new(),
+            lookups: Lookups::default(),
             folders: HashMap::from([(ROOT_HOME, Inode::ROOT)]),
             opens: HashMap::new(),
             contents: HashMap::new(),
