@@ -73,7 +73,11 @@ impl Page {
         let count = reader.u16()?;
         let prefix = counted(&octets, &mut reader, "octets of a key", KEY_OCTETS_MAX)?;
         let rest_max = KEY_OCTETS_MAX.saturating_sub(prefix.len());
-        let (mut rows, mut children) = (Vec::new(), Vec::new());
+        // A cache holds pages for long: room for rows that do not come would be a seventh of the memory. A row has two octets or
+        // more, whatever the count tells.
+        let most = usize::from(count).min(octets.len() / 2);
+        let mut rows = Vec::with_capacity(most);
+        let mut children = Vec::with_capacity(if level == 0 { 0 } else { most });
         let mut before: Option<Span> = None;
         for _ in 0..count {
             let rest = counted(&octets, &mut reader, "octets of a key", rest_max)?;
