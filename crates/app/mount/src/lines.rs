@@ -35,7 +35,10 @@ impl Level {
     /// The level of a notice.
     pub(crate) const fn of(notice: &Notice) -> Self {
         match notice {
-            Notice::Recovered(_) | Notice::DiskHasRoom | Notice::SentAgain(_) => Self::Info,
+            Notice::Recovered(_)
+            | Notice::DiskHasRoom
+            | Notice::SentAgain(_)
+            | Notice::NotLocal(_) => Self::Info,
             // The volume goes on.
             Notice::Account { .. }
             | Notice::Forged { .. }

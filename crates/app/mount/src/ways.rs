@@ -169,6 +169,10 @@ impl Ways<'_> {
             if !is_local || opened.is_ok() {
                 return Ok(opened);
             }
+            if let Err(error) = &opened {
+                let line = format!("{error}: the mount reads the log of the lead account");
+                lines::log(Level::Info, &line);
+            }
         }
         Ok(self.begin(Way::Log, news)?.0)
     }

@@ -69,6 +69,9 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// A mount cannot begin from the local disk, and reads the log of the lead, which takes round trips.
+    #[error("the local disk lacks {0}: the mount reads the log of the lead account")]
+    NotLocal(String),
     /// The lead does not answer, and the volume was opened from a copy.
     #[error(
         "the lead, account {}, does not answer ({reason}): the volume is read-only, as of its copy on account {}; mount again when the lead answers",

@@ -13,6 +13,7 @@ use super::found::Found;
 use super::state::confirm::ConfirmTicket;
 use super::state::{Asked, Volume};
 use super::step::Notice;
+use crate::format::MailId;
 
 impl<S: Storage> Volume<S> {
     /// Whether the mount has not compared its state with the log yet.
@@ -159,7 +160,9 @@ impl<S: Storage> Volume<S> {
 
     /// The log goes on from the state of the mount: changes of others come, and own ones go.
     fn confirmed(&mut self) {
-        let log = self.confirm.take().and_then(|confirm| confirm.log);
+        let confirm = self.confirm.take();
+        self.leave_ancestors(confirm.as_ref().map_or(MailId::NONE, |of| of.below));
+        let log = confirm.and_then(|confirm| confirm.log);
         self.memory.seen(self.now.millis());
         if let Some((uid_validity, uid_next, mails)) = log {
             self.log_answered(Ok(Answer::Listed {
@@ -173,6 +176,14 @@ impl<S: Storage> Volume<S> {
         self.resume_blocked();
         self.make_copies();
         self.tend_checkpoints();
+    }
+
+    /// Commits of the chain below those of the local disk were read, and are no open commits.
+    fn leave_ancestors(&mut self, mut parent: MailId) {
+        while let Some(ancestor) = self.follow.outside.remove(&parent) {
+            parent = ancestor.found.record.parent;
+            self.follow.named(&ancestor.found.record.merged);
+        }
     }
 
     /// While nothing may be sent, calls without work end at once: as far as the machine remembers, the lead has every change.

@@ -104,7 +104,9 @@ impl<S: Storage> Volume<S> {
         let newest = later.last().or(log.chain.last());
         let newest = newest.map(|found| found.won(uid_validity));
         let all = log.chain.iter().chain(later).chain(&log.outside);
-        self.confirm = newest.map(|newest| Confirm::new(newest, first, all));
+        let oldest = log.chain.first().or(later.first());
+        let below = oldest.map_or(MailId::NONE, |oldest| oldest.record.parent);
+        self.confirm = newest.map(|newest| Confirm::new(newest, (first, below), all));
         Ok(())
     }
 

@@ -55,6 +55,7 @@ impl<S: Storage> Opening<S> {
             memory,
             kept,
             local: None,
+            lacking: None,
             records,
             remembered: remembered.flatten(),
             placed,

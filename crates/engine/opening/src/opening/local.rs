@@ -3,14 +3,16 @@
 //!
 //! Where the local disk does not suffice, the log is read as ever.
 
+use std::collections::HashMap;
 use std::mem;
 use std::time::Duration;
 
 use vere_ports::storage::Storage;
 
-use super::{Local, Opening, Stage};
+use super::{Asked, Local, OpenStep, Opening, Stage};
 use crate::error::OpenError;
-use crate::notice::Moment;
+use crate::format::MailId;
+use crate::notice::{Moment, Notice};
 use crate::rows::{Key, RowValue, SettingsRow};
 use crate::terms::Create;
 use crate::terms::Terms;
@@ -52,7 +54,15 @@ impl<S: Storage> Opening<S> {
         let Some(won) = self.remembered.filter(has_place) else {
             return false;
         };
-        if self.is_distrusted || self.terms.is_new_lead || self.last_writer() == 0 {
+        if self.terms.is_new_lead {
+            return false;
+        }
+        if self.is_distrusted {
+            self.tell_lack("a page that the last mount has missed");
+            return false;
+        }
+        if self.last_writer() == 0 {
+            self.tell_lack("a writer's number");
             return false;
         }
         self.local = Some(how);
@@ -68,8 +78,13 @@ impl<S: Storage> Opening<S> {
             }
         }
         let newest = self.commits.get(&won.uid);
-        let has_newest = matches!(newest, Some(Some(found)) if found.id() == won.commit);
-        if has_newest && !self.has_doubtful_merge() {
+        if !matches!(newest, Some(Some(found)) if found.id() == won.commit) {
+            self.lacking = Some(format!("the newest commit, UID {} of the log", won.uid));
+        } else if !self.leave_gaps(won) {
+            self.lacking = Some("a commit behind the newest one of the journal".to_owned());
+        } else if self.has_doubtful_merge() {
+            self.lacking = Some("the outcome of a merge".to_owned());
+        } else {
             self.stage = Stage::Newest;
             self.advance();
         }
@@ -77,7 +92,55 @@ impl<S: Storage> Opening<S> {
             return true;
         }
         self.leave_local();
+        let lacking = self.lacking.take();
+        self.tell_lack(lacking.as_deref().unwrap_or("a checkpoint that serves"));
         false
+    }
+
+    /// Leaves out the commits below a gap: the local disk drops commits below a checkpoint, in whole segments, and may have older
+    /// ones still. The comparison with the log reads those again that a mount has to know. Returns whether no commit is missing
+    /// behind the newest one of the journal.
+    fn leave_gaps(&mut self, won: Won) -> bool {
+        let found = self.commits.values().flatten();
+        let parents: HashMap<MailId, (MailId, u64)> = found
+            .map(|found| (found.id(), (found.record.parent, found.record.generation)))
+            .collect();
+        let mut oldest = won.generation;
+        let mut next = parents.get(&won.commit);
+        // Generations fall, so that a circle ends.
+        while let Some((parent, generation)) = next.filter(|(_, of)| *of <= oldest) {
+            oldest = *generation;
+            next = parents.get(parent).filter(|(_, of)| *of < oldest);
+        }
+        self.commits.retain(|_, found| {
+            let of = found.as_ref().map(|found| found.record.generation);
+            of.is_some_and(|generation| generation >= oldest)
+        });
+        let (commits, listed) = (&self.commits, &mut self.listed);
+        listed.retain(|uid| commits.contains_key(uid));
+        let mut behind = parents.values();
+        behind.all(|(parent, of)| *of <= won.generation || parents.contains_key(parent))
+    }
+
+    /// The local disk does not suffice: an account would have to be asked.
+    pub(super) fn lacks(&mut self, asked: Asked) {
+        self.lacking = Some(match asked {
+            Asked::End | Asked::List => "commits of the log".to_owned(),
+            Asked::Guess(uid) | Asked::Commit(uid) => format!("the commit of UID {uid} of the log"),
+            Asked::PagesEnd => "the place of pages".to_owned(),
+            Asked::Page(at) | Asked::Moved(at) => {
+                format!(
+                    "a page, octet {} of UID {} of the pages",
+                    at.at, at.copy.uid
+                )
+            }
+        });
+        self.fail(OpenError::Unsure);
+    }
+
+    fn tell_lack(&mut self, what: &str) {
+        let notice = Notice::NotLocal(what.to_owned());
+        self.steps.push_back(OpenStep::Log(notice));
     }
 
     /// Has the local disk keep a commit of the lead's log. UIDs of a copy say nothing there.

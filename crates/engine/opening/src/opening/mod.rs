@@ -69,6 +69,8 @@ pub struct Opening<S: Storage> {
     kept: Vec<KeptCommit>,
     /// How the local disk serves, if at all.
     local: Option<Local>,
+    /// What the local disk lacks.
+    lacking: Option<String>,
     records: Vec<(u64, Vec<Part>)>,
     /// The newest commit of the chain that the journal knows.
     remembered: Option<Won>,
@@ -237,8 +239,7 @@ impl<S: Storage> Opening<S> {
 
     fn ask(&mut self, account: u16, request: Request, asked: Asked) {
         if self.local.is_some() {
-            // The local disk does not suffice.
-            self.fail(OpenError::Unsure);
+            self.lacks(asked);
             return;
         }
         self.last_id = self.last_id.wrapping_add(1);

@@ -17,6 +17,8 @@ pub(crate) struct Confirm {
     pub(crate) head: Won,
     /// The log is listed from this UID on: commits outside the chain may be there that no mount has merged.
     pub(crate) first: u32,
+    /// The parent of the oldest commit of the chain on the local disk.
+    pub(crate) below: MailId,
     /// Commits of the local disk, and mails of the log that were read since.
     pub(crate) uids: HashSet<u32>,
     pub(crate) ids: HashSet<MailId>,
@@ -44,13 +46,14 @@ impl Confirm {
     /// With every commit of the local disk.
     pub(crate) fn new<'a>(
         head: Won,
-        first: u32,
+        (first, below): (u32, MailId),
         commits: impl Iterator<Item = &'a Found>,
     ) -> Box<Self> {
         let (uids, ids) = commits.map(|found| (found.uid, found.id())).unzip();
         Box::new(Self {
             head,
             first,
+            below,
             uids,
             ids,
             asked: 0,

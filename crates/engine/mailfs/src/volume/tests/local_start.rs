@@ -1,5 +1,7 @@
 //! Mounts that begin from the local disk, and compare with the log later.
 
+use vere_keep::commit_store::{CommitStore, KeptCommit};
+
 use super::rig::Several;
 use super::*;
 use crate::volume::Local;
@@ -352,6 +354,90 @@ fn a_local_disk_that_does_not_suffice_leads_to_the_log() {
         world.mount().unwrap();
         assert_eq!(world.get(ROOT, "b").unwrap(), b"two");
     }
+}
+
+/// The commits on a disk.
+fn kept(disk: &MemoryDisk) -> Vec<KeptCommit> {
+    let mut all = Vec::new();
+    CommitStore::open(disk.clone(), |kept| all.push(kept));
+    all.sort_by_key(|kept| kept.uid);
+    all
+}
+
+/// Commits below a checkpoint leave the disk in whole segments, and openings by the log write some of them again: a commit may be
+/// there without its child. The chain once ended at the gap, and the mount read the log each time.
+#[test]
+fn gaps_below_the_checkpoint_do_not_matter() {
+    for lost in [vec![2], vec![1, 3], vec![1, 2, 3]] {
+        let mut world = world();
+        for name in ["c", "d", "e"] {
+            world.put(ROOT, name, b"more");
+            world.sync().unwrap();
+        }
+        world.finish().unwrap();
+        world.kill();
+        let all = kept(&world.disk);
+        assert!(all.len() >= 6, "{all:?}");
+        let mut store = CommitStore::open(world.disk.clone(), |_| {});
+        store.forget();
+        for kept in all.iter().filter(|kept| !lost.contains(&kept.uid)) {
+            store.put((kept.uid_validity, kept.uid), 0, &kept.body);
+        }
+        world.cut_off();
+        world.start_locally(Local::Fresh).unwrap();
+        assert!(world.lookup(ROOT, "e").is_ok());
+        world.put(ROOT, "f", b"new");
+        world.come_back();
+        // Commits of the chain that the disk lacks were read, and are no open commits.
+        assert!(!world.is_unconfirmed());
+        assert_eq!(world.status().commits_open, 0, "{lost:?}");
+        let stranded = |notice: &Notice| matches!(notice, Notice::Stranded(_));
+        assert!(!world.notices.iter().any(stranded), "{lost:?}");
+        world.sync().unwrap();
+        world.lose_folder();
+        world.mount().unwrap();
+        assert_eq!(world.get(ROOT, "f").unwrap(), b"new");
+    }
+}
+
+/// With a commit behind a missing one the mount would take the missing one for read.
+#[test]
+fn a_gap_behind_the_newest_commit_leads_to_the_log() {
+    let mut several = Several::new(2);
+    several.put(0, "a", "one");
+    several.sync(0).unwrap();
+    several.quiet();
+    several.kill(0);
+    for name in ["b", "c"] {
+        several.put(1, name, "two");
+        several.sync(1).unwrap();
+    }
+    let disk = several.mounts[0].disk.clone();
+    let newest = kept(&several.mounts[1].disk).pop().unwrap();
+    let mut store = CommitStore::open(disk, |_| {});
+    store.put((newest.uid_validity, newest.uid), 0, &newest.body);
+    assert!(matches!(several.mount_locally(0), Err(OpenError::Unsure)));
+}
+
+/// People are told why a mount takes longer than the one before.
+#[test]
+fn a_mount_that_reads_the_log_says_why() {
+    let mut world = world();
+    world.kill();
+    for name in vere_ports::storage::Storage::list(&world.disk).unwrap() {
+        if name.starts_with("pages-") {
+            vere_ports::storage::Storage::remove(&world.disk, &name).unwrap();
+        }
+    }
+    let (terms, of) = (world.terms.clone(), world.of.clone());
+    let storage = (world.disk.clone(), [99; 16]);
+    let mut opening = Opening::local(terms, of, storage, (Local::Fresh, 0));
+    assert!(!opening.is_local());
+    let Some(OpenStep::Log(notice)) = opening.poll() else {
+        panic!("no reason");
+    };
+    let expected = "the local disk lacks a page, octet 68 of UID 1 of the pages: the mount reads the log of the lead account";
+    assert_eq!(notice.to_string(), expected);
 }
 
 #[test]
