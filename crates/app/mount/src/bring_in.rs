@@ -1,7 +1,7 @@
 //! `vere fs check --bring-in`: a journal that was set aside takes the place of the present one.
 //!
-//! The given journal is read whole before anything changes: a damaged one, one of another volume, and one of another machine stay
-//! where they are.
+//! The given journal is read whole before anything changes: a journal that is damaged, or of another volume or machine, keeps its
+//! place, and so does the present journal.
 
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -67,7 +67,7 @@ pub(crate) fn change_journals(
         None => read_whole(&given, &slot_keys(&description, &opener)?)?,
     };
     expect_own(&engine, &given, inspected)?;
-    // Until the journals have changed places, no other process opens the volume.
+    // Until the journals have changed places, the lock keeps further processes from the volume.
     let _lock = engine.stop();
     let aside = swap::swap(&journal, &given)?;
     eprintln!(
@@ -89,7 +89,7 @@ fn slot_keys(description: &Description, opener: &Opener) -> Result<SlotKeys, Fai
     keys_of(&read_slot(description)?, opener, &description.slot())
 }
 
-/// Reads a given journal, which stays as it is.
+/// Reads a given journal, and changes nothing.
 fn read_whole(given: &Path, keys: &SlotKeys) -> Result<Inspected, Failure> {
     let none = || Failure::new("expected a key in the slot; found none");
     let keys = Keys::of_epochs(&keys.keys).ok_or_else(none)?;
@@ -107,7 +107,7 @@ fn read_whole(given: &Path, keys: &SlotKeys) -> Result<Inspected, Failure> {
     Ok(inspected)
 }
 
-/// The journal must be one of this machine: another one gives its numbers to other files.
+/// The journal must be of this machine: another machine gives equal numbers to different files.
 fn expect_own(engine: &Engine, given: &Path, inspected: Inspected) -> Result<(), Failure> {
     let Some(writer) = inspected.writer else {
         return Ok(());
@@ -132,7 +132,7 @@ fn expect_own(engine: &Engine, given: &Path, inspected: Inspected) -> Result<(),
     )))
 }
 
-/// Has the servers have everything of the present journal. The engine keeps other processes from the volume.
+/// Has the servers have everything of the present journal. The engine keeps further processes from the volume.
 fn send_all(
     description: &Description,
     described: &Described,

@@ -35,7 +35,7 @@ impl Engine {
         })
     }
 
-    /// Ends the thread, and keeps the state from other processes until the lock is dropped.
+    /// Ends the thread, and keeps the state locked until the caller drops the lock.
     pub(crate) fn stop(self) -> Lock {
         self.host.stop();
         self.lock

@@ -19,7 +19,7 @@ pub(crate) fn set_aside(journal: &Path) -> Result<PathBuf, Failure> {
     Ok(aside)
 }
 
-/// A free name among those of journals that are set aside.
+/// A free name for a journal set aside.
 pub(crate) fn free_name(journal: &Path) -> Result<PathBuf, Failure> {
     let name = |number: usize| journal.with_extension(format!("set-aside-{number}"));
     let free = (1..=ASIDE_MAX).map(name).find(|path| !path.exists());

@@ -84,7 +84,7 @@ pub(crate) fn serve(
         &task.how,
         news,
     )?;
-    // Whatever journal is in its place, its changes are in the volume now.
+    // The changes of the journal are in the volume now, even where a command was killed behind the change of journals.
     swap::end(&folders::journal(&state))?;
     clear_dead_mount(task, news)?;
     let tag = tag(&read_slot(&task.description)?);

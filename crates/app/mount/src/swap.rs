@@ -1,15 +1,15 @@
-//! The change of places of two journals. A kill at any step leaves the present journal in its place, or a state from which the same
+//! The change of places of two journals. A kill at any step leaves the present journal in place, or a state from which a repeated
 //! command goes on:
 //!
 //! ```text
-//! 1 mark      GIVEN gets a mark with the folder's own path: whatever folder has the mark is the one to be brought in
+//! 1 mark      GIVEN gets a mark with the folder's own path: the folder with the mark is to be brought in
 //! 2 exchange  GIVEN and the present journal change names, in one step of the file system
 //! 3 settle    the journal that was present gets a name among those that are set aside
 //! 4 end       the volume was opened with the changes, and the mark goes
 //! ```
 //!
-//! A file system without such a step has the names changed one by one. A kill between leaves no journal at the name of the present
-//! one, of which the servers have everything; the same command goes on, with a new number of a writer.
+//! A file system without an exchange has the names changed in turn. A kill between leaves no journal at the name of the present
+//! journal, of which the servers have everything; the command goes on when repeated, with a new number of a writer.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -27,7 +27,8 @@ use crate::rollback::free_name;
 /// The mark.
 const MARK: &str = "bring-in";
 
-/// Puts a journal in the place of the present one, which the servers have whole. Returns the new place of the present journal.
+/// Puts a journal in the place of the present journal. The servers have the present journal whole. Returns the new place of the
+/// present journal.
 pub(crate) fn swap(journal: &Path, given: &Path) -> Result<PathBuf, Failure> {
     mark(given)?;
     if let Err(error) = exchange(journal, given) {
@@ -41,7 +42,7 @@ pub(crate) fn swap(journal: &Path, given: &Path) -> Result<PathBuf, Failure> {
     Ok(settle(journal, given)?.unwrap_or_else(|| given.to_owned()))
 }
 
-/// Whether a run before has put the given journal in the place of the present one, and was broken off. Returns where the given
+/// Whether a run before has put the given journal in place of the present journal, and was broken off. Returns where the given
 /// journal was.
 pub(crate) fn begun(journal: &Path, state: &Path, given: &Path) -> io::Result<Option<PathBuf>> {
     let marked = match fs::read(journal.join(MARK)) {
@@ -72,7 +73,7 @@ fn exchange(journal: &Path, given: &Path) -> io::Result<()> {
     sync_names(given)
 }
 
-/// As an exchange, on a file system without one.
+/// As an exchange, on a file system without exchanges.
 fn one_by_one(journal: &Path, given: &Path) -> io::Result<()> {
     let aside = free_name(journal).map_err(|failure| io::Error::other(failure.to_string()))?;
     fs::rename(journal, &aside)?;
@@ -83,7 +84,7 @@ fn one_by_one(journal: &Path, given: &Path) -> io::Result<()> {
     fs::rename(&aside, given)
 }
 
-/// Gives the journal that was present a name of its own, and returns that name. None if that was done before.
+/// Gives the formerly present journal a separate name, and returns the name. `None` after an earlier run to here.
 pub(crate) fn settle(journal: &Path, given: &Path) -> Result<Option<PathBuf>, Failure> {
     if !given.exists() {
         return Ok(None);
@@ -116,10 +117,10 @@ mod tests {
 
     const GIVEN: &str = "journal.set-aside-1";
 
-    /// The steps before a kill, on the present journal and the given one.
+    /// The steps before a kill, on the present and the given journal.
     type Steps = Box<dyn Fn(&Path, &Path)>;
 
-    /// A state folder with a present journal and one that was set aside.
+    /// A state folder with a present journal and a journal set aside.
     fn state() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let (journal, given) = (folder.path().join("journal"), folder.path().join(GIVEN));
@@ -156,7 +157,7 @@ mod tests {
         let aside = swap(&journal, &found).unwrap();
         assert!(journal.join("journal-old").exists() && aside.join("journal-new").exists());
         assert!(aside.ends_with("journal.set-aside-2") && !given.exists());
-        // A journal that cannot move leaves the present one in place.
+        // A journal without a way to move leaves the present journal in place.
         assert!(swap(&journal, &folder.path().join("absent")).is_err());
         assert!(journal.join("journal-old").exists());
         assert_eq!(
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(names(folder.path()), ["journal", "journal.set-aside-2"]);
     }
 
-    /// Each step is the last one before a kill.
+    /// Each step is the last before a kill.
     #[test]
     fn a_kill_at_any_step_leaves_a_state_that_goes_on() {
         let one_by_one = |to: usize| {

@@ -71,7 +71,7 @@ impl<S: Storage> fmt::Debug for Journal<S> {
 
 impl<S: Storage> Journal<S> {
     /// Opens the journal of a folder, hands every whole record to `replay` with its position, and begins a segment. A torn end is
-    /// cut away. Records about a merge count with the last one of the merge alone.
+    /// cut away. Records about a merge count with the last record of the merge alone.
     ///
     /// # Errors
     /// [`JournalError`].

@@ -16,7 +16,7 @@
 //!  11 adopts   commit (16): a commit of this mount without any of its changes
 //!  12 brought  as won | through u64 | exceptions: the changes behind lie on top of this commit, whatever was known before
 //!  13 base     as row: what the chain has for a row that the record changes
-//!  14 piece    number u32: the record is one of several about a merge, which count with the last one, which has part 12
+//!  14 piece    number u32: several records are about a merge, and count with the last, the record with part 12
 //! ```
 //!
 //! A UIDVALIDITY of 0 in part 6, 8 or 12 stands for an unknown place: the commit was read from a copy of the log.
@@ -64,7 +64,7 @@ pub enum Part {
     Brought(Brought),
     /// What the chain has for a row that changes.
     Base(Change),
-    /// The record is one of several about a merge: they count with the last one, which has [`Part::Brought`].
+    /// Several records are about a merge, and count with the last, the record with [`Part::Brought`]. The number of this record.
     Piece(u32),
 }
 

@@ -1,10 +1,10 @@
-//! An inspection of a journal that no mount uses.
+//! An inspection of a journal without a mount.
 
 use vere_keep::journal::{Journal, JournalError};
 use vere_keep::record::Part;
 use vere_ports::storage::Storage;
 
-/// What a journal has.
+/// The content of a journal, in figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Inspected {
     /// Whole records.
@@ -13,7 +13,7 @@ pub struct Inspected {
     pub writer: Option<u16>,
 }
 
-/// Reads a journal whole, and leaves the folder as it is. The key is the local one of the volume.
+/// Reads a journal whole, and leaves the folder as it is. The key is the local key of the volume.
 ///
 /// # Errors
 /// [`JournalError`].

@@ -317,7 +317,7 @@ fn known(records: &Records, which: Known) -> HashMap<MailId, Won> {
             }
             _ => continue,
         };
-        // A copy does not tell the place of a commit: what the log has told counts on.
+        // A copy does not tell the place of a commit: a place from the log counts on.
         let of: &mut Won = known.entry(won.commit).or_insert(won);
         if won.has_place() {
             *of = won;
@@ -326,7 +326,7 @@ fn known(records: &Records, which: Known) -> HashMap<MailId, Won> {
     known
 }
 
-/// The newest commit in the chain whose place in the lead's log the journal knows.
+/// The newest commit of the chain with a known place in the lead's log.
 #[must_use]
 pub fn newest_placed(records: &Records) -> Option<Won> {
     let known = known(records, Known::Now).into_values();

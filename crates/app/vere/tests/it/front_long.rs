@@ -297,7 +297,7 @@ fn a_worker_that_lies_about_parts_is_refused() {
         kept += u32::from(worker.answer()[1] == KEPT);
     }
     assert_eq!(kept, 31);
-    // The refused message has no octets of the worker's any more. A thread closes its file, later than the answer.
+    // The octets of the refused message no longer count for the worker. A thread closes the file later than the answer.
     wait_until("the files of 32 parts", || {
         gateway_files(&system) == 32 * mib
     });

@@ -72,7 +72,7 @@ fn gone_on(volume: &Volume) -> PathBuf {
     journal
 }
 
-/// A dead machine's journal among those of the state folder that were set aside, and the command that brings it in.
+/// The name of a dead machine's journal in the state folder, set aside.
 const ASIDE: &str = "journal.set-aside-1";
 
 fn set_aside(volume: &Volume) -> PathBuf {
@@ -160,7 +160,7 @@ fn a_journal_that_was_set_aside_is_brought_in_by_command() {
     );
 }
 
-/// A damaged journal once took the place of the present one all the same, and a person had to change the places back.
+/// A damaged journal once took the place of the present journal all the same, and a person had to change the places back.
 #[test]
 fn a_damaged_journal_changes_nothing() {
     let Some(volume) = Volume::new() else { return };
@@ -181,7 +181,7 @@ fn a_damaged_journal_changes_nothing() {
     let said = fails_with(&mut bringing_in(&volume), 1);
     assert_has(&said, &[ASIDE, "found damage", "Nothing was changed"]);
     assert!((files(&journal), files(&aside)) == before);
-    // A journal without records has nothing to be brought in.
+    // A journal without records is refused too.
     fs::write(&path, &whole[..44]).expect("a file");
     for (other, _) in files(&aside) {
         if is_segment(&other) && other != path {

@@ -1,4 +1,4 @@
-//! The inspection of a journal that no mount uses, such as one that was set aside: every record is read, and nothing is changed.
+//! The inspection of a journal without a mount, such as a journal set aside: every record is read, and the folder stays unchanged.
 
 use vere_ports::storage::{Storage, StorageFile};
 
@@ -14,7 +14,7 @@ const WINDOW: u64 = 1 << 20;
 
 impl<S: Storage> Journal<S> {
     /// Hands the records of a folder to `see`, with their positions, and leaves the folder as it is. A torn end is no fault, unless
-    /// a whole record stands behind: a start would leave that record out.
+    /// a whole record stands behind: a start would leave the record out.
     ///
     /// # Errors
     /// [`JournalError`].
@@ -80,7 +80,7 @@ fn has_record<F: StorageFile>(
                 return Ok(true);
             }
         }
-        // The next window begins with the heads that this one has a part of.
+        // The next window begins with heads of which this window has a part.
         let step = octets.saturating_sub(RECORD_HEAD.saturating_sub(1));
         at = at.saturating_add(step.max(1));
     }

@@ -1,14 +1,14 @@
-//! The outcome of a merge, which may be longer than a record: several records, of which the last one has the end mark. A kill before
-//! the end leaves records that nobody heeds, and the merge is done once more.
+//! The outcome of a merge may be longer than a record: several records then, the last with the end mark. A kill before the end
+//! leaves records without effect, and the merge is done once more.
 
 use std::mem;
 
 use crate::record::{Part, room_of};
 
-/// Octets of the parts of a record about a merge, but for a last longer one: well below the bound of a record.
+/// Octets of the parts of a record about a merge, but for a last longer part: well below the bound of a record.
 const PIECE_MAX: usize = 1 << 20;
 
-/// The parts of a merge as records. The last part of all is the end mark. An outcome that fits a record has one, without a number.
+/// The parts of a merge as records. The last part of all is the end mark. A short outcome fits a single record, without a number.
 #[must_use]
 pub fn pieces(parts: Vec<Part>) -> Vec<Vec<Part>> {
     pieces_of(parts, PIECE_MAX)
@@ -35,14 +35,14 @@ fn pieces_of(parts: Vec<Part>, octets_max: usize) -> Vec<Vec<Part>> {
     pieces
 }
 
-/// Holds the records of a merge back until the last one is there.
+/// Holds the records of a merge back until the last record is there.
 #[derive(Default)]
 pub(super) struct Outcomes {
     held: Vec<(u64, Vec<Part>)>,
 }
 
 impl Outcomes {
-    /// Hands a record to `see`, behind the records that have waited for this one.
+    /// Hands a record to `see`, behind earlier records of the merge.
     pub(super) fn take(
         &mut self,
         position: u64,

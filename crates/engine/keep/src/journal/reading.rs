@@ -9,16 +9,16 @@ use super::head::{HEAD, RECORD_HEAD, SEALED_MAX, nonce};
 use crate::format::seal::unseal;
 use crate::record::{self, Part};
 
-/// What stands at a place of a segment.
+/// The content of a place of a segment.
 pub(super) enum Read {
     Record(Vec<Part>, u64),
-    /// A whole record that the key does not open.
+    /// A whole record, sealed with another key.
     Unsealed,
     /// No whole record.
     End,
 }
 
-/// Hands the records of a segment to `see`, up to the first place without a whole record. Returns the position of that place.
+/// Hands the records of a segment to `see`, up to the first place without a whole record. Returns the position of the place.
 pub(super) fn read_records<F: StorageFile>(
     key: &[u8; 32],
     (file, name): (&F, &str),
@@ -87,7 +87,7 @@ pub(super) struct RecordHead {
 }
 
 impl RecordHead {
-    /// Reads a head; `None` if the octets are none.
+    /// Reads a head; `None` for octets without a head.
     pub(super) fn decode(octets: &[u8]) -> Option<Self> {
         let (body, rest) = octets.split_first_chunk::<16>()?;
         let sum = u32::from_le_bytes(*rest.first_chunk()?);

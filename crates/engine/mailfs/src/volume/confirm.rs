@@ -29,13 +29,13 @@ impl<S: Storage> Volume<S> {
         reason.map(ToString::to_string)
     }
 
-    /// Whether nobody can be told of anything on the servers: the log is another one, and changes of the mount never reach it.
+    /// Whether a wait for the servers is in vain: the log is another log, and changes of the mount never get there.
     pub(super) fn waits_in_vain(&self) -> bool {
         self.confirm.as_ref().is_some_and(|of| of.is_refused)
     }
 
-    /// Whether a close has nothing to wait for: the log is not compared, and nothing but times of reads waits for a commit. A program
-    /// that has only read must not wait for a lead that does not answer.
+    /// Whether a close ends at once: the log is not compared, and only times of reads wait for a commit. A program that has only
+    /// read must not wait for a silent lead.
     pub(super) fn ends_clean(&self, call: &Call) -> bool {
         let is_clean = self.commits.since.is_none() && self.commits.changed.is_empty();
         matches!(call, Call::Flush { .. }) && self.is_unconfirmed() && is_clean
@@ -186,8 +186,8 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// While nothing may be sent, calls without work end at once: as far as the machine remembers, the lead has every change.
-    /// Where the user wants several copies, calls wait for the comparison, and then for the copy: nobody knows how far the copy is.
+    /// While the mount may not send, calls without work end at once: as far as the machine remembers, the lead has every change.
+    /// Where the user wants several copies, calls wait for the comparison, and then for the copy: the state of the copy is unknown.
     pub(super) fn release_idle(&mut self) {
         if self.has_work() {
             return;

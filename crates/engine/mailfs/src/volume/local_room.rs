@@ -1,6 +1,6 @@
 //! A full local disk: what has changed already waits in memory for room, programs are refused further changes meanwhile, and
-//! nothing is sent. As soon as there is room again, the volume goes on; one that is read-only for another reason brings to the disk
-//! and to the servers the changes that it has accepted before.
+//! nothing is sent. As soon as there is room again, the volume goes on; a volume that is read-only for another reason brings
+//! the changes that were accepted before to the disk and to the servers.
 
 use std::io;
 use std::time::Duration;
@@ -96,7 +96,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// When room on the local disk is looked for. A volume that is read-only for another reason looks too: changes that were accepted
-    /// wait for room. A failed disk gets nothing more.
+    /// wait for room. A failed disk is left alone.
     pub(super) fn local_room_at(&self) -> Option<Timestamp> {
         let is_broken = self.read_only.is_some() && self.journal.has_failed();
         self.journal_at.filter(|_| !is_broken)
@@ -126,7 +126,7 @@ impl<S: Storage> Volume<S> {
         }
     }
 
-    /// Sends the commits that have waited for the disk, unless the mount may send nothing more.
+    /// Sends the commits that have waited for the disk, unless the mount has lost the right to send.
     fn let_commits_go(&mut self) -> io::Result<()> {
         if self.chain.is_held() {
             self.journal.sync()?;

@@ -13,10 +13,10 @@ use crate::posix::Numbers;
 use crate::rows::{Key, RowValue, WriterRow, writers_prefix};
 use crate::tree::Change;
 
-/// Who has registered the number of a writer.
+/// The machine that has registered the number of a writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Registrant {
-    /// Nobody, as far as the log tells.
+    /// No machine, as far as the log tells.
     Nobody,
     /// This machine.
     ThisMachine,
@@ -25,7 +25,7 @@ pub enum Registrant {
 }
 
 impl<S: Storage> Volume<S> {
-    /// Who has registered the number of a writer.
+    /// The machine that has registered the number of a writer.
     ///
     /// # Errors
     /// When the row cannot be read.

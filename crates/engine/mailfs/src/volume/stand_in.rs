@@ -34,7 +34,7 @@ impl<S: Storage> Volume<S> {
         Ok(())
     }
 
-    /// A commit of the chain, as the journal notes it: the places of a copy are none of the lead's log.
+    /// A commit of the chain for the journal: places of a copy say nothing about the lead's log.
     pub(super) fn noted(&self, won: Won) -> Won {
         match self.stand_in {
             Some(_) => won.without_place(),

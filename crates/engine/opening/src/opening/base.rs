@@ -13,7 +13,7 @@ impl<S: Storage> Opening<S> {
         {
             return 1;
         }
-        // A commit of unknown place lies behind those before.
+        // A commit of unknown place lies behind earlier commits.
         let remembered = match (&self.placed, &self.remembered) {
             (Some(won), _) if won.uid_validity == self.uid_validity => Some(won.uid),
             (None, None) => None,

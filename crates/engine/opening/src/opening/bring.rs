@@ -1,8 +1,8 @@
 //! Changes of the journal whose base is gone: the log has lost the commit below the changes, by a collection or because
 //! the account was set back. The changes are brought onto the newest state.
 //!
-//! The journal gets the result, and the volume begins as with any other journal. The result may take several records, which count
-//! with the last one: a kill before has everything done once more, and a kill behind finds everything done.
+//! The journal gets the result, and the volume begins as with any other journal. The result may take several records, and
+//! they count with the last record: a kill before has everything done once more, and a kill behind finds everything done.
 
 use std::io;
 
@@ -85,8 +85,8 @@ impl<S: Storage> Opening<S> {
     }
 }
 
-/// A merge whose last record is too long, because more files wait for content than the record has place for: every later start would
-/// fail the same way, so the journal counts as one without a way into the volume, and the remedy is named.
+/// A merge with too long a last record, because too many files wait for content: every later start would fail alike, so the journal
+/// counts as a journal without a way into the volume, and the remedy is named.
 fn too_long(error: io::Error) -> OpenError {
     match error.kind() {
         io::ErrorKind::InvalidInput => OpenError::Overtaken,

@@ -74,7 +74,7 @@ pub struct Opening<S: Storage> {
     records: Vec<(u64, Vec<Part>)>,
     /// The newest commit of the chain that the journal knows.
     remembered: Option<Won>,
-    /// The newest of these commits whose place in the lead's log the journal knows.
+    /// The newest of the known commits with a known place in the lead's log.
     placed: Option<Won>,
     /// The generation on which changes of the journal lie: the checkpoint must not be newer.
     limit: Option<u64>,

@@ -1,4 +1,4 @@
-//! What the chain had below the changes of a journal.
+//! Values of the chain below the changes of a journal.
 
 use super::*;
 use crate::bases::{bases, has_base};
@@ -41,7 +41,7 @@ fn the_first_base_counts_until_a_merge_tells_another() {
         let found = bases(&records, |_| 5);
         assert_eq!(found[&b"k"[..]], Some(value.to_vec()));
     }
-    // Each row has a position of its own, from where on its changes are in no commit.
+    // Each row has a separate position, the first without a commit.
     let since = |key: &[u8]| if key == b"k" { 8 } else { 1 };
     let found = bases(&records, since);
     assert_eq!(found.len(), 2);

@@ -1,4 +1,4 @@
-//! Which commits of the chain lie below the changes of a journal.
+//! Commits of the chain below the changes of a journal.
 
 use super::*;
 use crate::{Lacking, Replay};
@@ -26,7 +26,7 @@ fn a_log_without_a_commit_that_was_there_is_told() {
     let records = vec![(0, vec![Part::Won(won(5)), Part::Won(won(2))])];
     let lacking = Replay::of(&records, &chain, &[], None).unwrap_err();
     assert_eq!(lacking, Lacking { generation: 5 });
-    // The opening has other words about a commit that it knows to be gone.
+    // The opening itself tells of a commit known to be gone.
     assert!(Replay::of(&records, &chain, &[], Some(won(5))).is_ok());
     let other = Replay::of(&records, &chain, &[], Some(won(4)));
     assert_eq!(other.unwrap_err(), Lacking { generation: 5 });
@@ -41,12 +41,12 @@ fn what_has_become_of_commits_on_their_way() {
     ];
     let chain = [found(1), found(2), found(3), found_of(4, 9, 1, &[9])];
     let replay = Replay::of(&records, &chain, &[], None).unwrap();
-    // The third is in the chain, the fourth has taken the ninth in, and nobody has the eighth.
+    // The third is in the chain, the fourth has taken the ninth in, and the eighth is nowhere.
     assert_eq!(replay.abandoned, [id(8)]);
     let known = replay.brought(won(4));
     assert_eq!((known.through, known.exceptions), (50, Vec::new()));
     assert_eq!(replay.base, 4);
-    // A change on top of the ninth is none on top of the merge.
+    // A change on top of the ninth does not lie on top of the merge.
     let mut more = records.clone();
     more.push((60, vec![row(b"k", b"1")]));
     let replay = Replay::of(&more, &chain, &[], None).unwrap();
@@ -60,7 +60,7 @@ fn what_has_become_of_commits_on_their_way() {
         let replay = Replay::of(&merged, &chain, &[], None).unwrap();
         assert_eq!((replay.brought(won(4)).through, replay.base), (10, 4));
     }
-    // A later commit of the mount is in the chain, so that no earlier one counts as taken in.
+    // A later commit of the mount is in the chain: earlier commits do not count as taken in.
     let mut later = records;
     later.push((60, vec![begun(4, 70, &[])]));
     let replay = Replay::of(&later, &chain, &[], None).unwrap();
@@ -107,7 +107,7 @@ fn a_folder_that_went_on_elsewhere_has_no_writer() {
         ours,
         "another writer"
     );
-    // Below the base, and taken in by another mount, commits of the writer tell nothing.
+    // Commits of the writer below the base, or taken in by another mount, do not count.
     assert_eq!(of(&[found_of(1, WRITER, 4, &[]), found(2)], &[]), ours);
     let taken = [found(1), found(2), found_of(3, 9, 1, &[4])];
     assert_eq!(of(&taken, &[found_of(4, WRITER, 5, &[])]), ours);
@@ -131,17 +131,17 @@ fn a_stranded_folder_that_went_on_elsewhere_has_no_writer() {
             .writer()
             .is_some()
     };
-    // Its own, and what it knows to be in the chain.
+    // Commits of the journal, and commits known to be in the chain.
     for number in [5, 6, 7] {
         assert!(
             of(&[found(1), found_of(number, WRITER, RESERVED, &[])], &[]),
             "{number}"
         );
     }
-    // A commit that it has forgotten: an old number, and no newer state than its own.
+    // A forgotten commit of the journal: an old number, and a state no newer than the journal's.
     assert!(of(&[found_of(4, WRITER, RESERVED - 1, &[])], &[]));
     assert!(of(&[found_of(9, 9, RESERVED, &[])], &[]));
-    // A number that it has never given, or a state that it has never seen.
+    // A number never given by the journal's writer, or a state never seen.
     assert!(!of(&[found_of(4, WRITER, RESERVED, &[])], &[]));
     assert!(!of(&[found_of(8, WRITER, 1, &[])], &[]));
     assert!(!of(&[found(1)], &[found_of(8, WRITER, 1, &[])]));

@@ -1,4 +1,4 @@
-//! What a journal tells before the log is read.
+//! Knowledge of a journal before the log is read.
 
 use super::*;
 use crate::{has_waiting, newest_known, newest_placed, remembered};
@@ -6,7 +6,7 @@ use crate::{has_waiting, newest_known, newest_placed, remembered};
 #[test]
 fn the_newest_commit_of_the_chain_is_remembered() {
     assert_eq!(remembered(&vec![(0, vec![reserved()])]), Some(None));
-    // Any commit of the log may be the one on its way.
+    // Any commit of the log may be the commit on its way.
     assert_eq!(remembered(&vec![(0, vec![begun(2, 5, &[])])]), None);
     let records = vec![
         (0, vec![Part::Won(won(4)), Part::Follows(won(6))]),
@@ -34,7 +34,7 @@ fn the_newest_place_is_that_of_a_commit_of_the_log() {
     records.push((9, vec![Part::Won(won(4)), Part::Won(won(2)), lacking(6)]));
     assert_eq!(newest_placed(&records), Some(won(4)));
     assert_eq!(newest_known(&records), Some(won(6).without_place()));
-    // A copy that tells of the commit once more takes no place away, and the log gives one.
+    // A copy with the commit once more takes no place away; the log gives a place.
     records.push((12, vec![lacking(4)]));
     assert_eq!(newest_placed(&records), Some(won(4)));
     records.push((15, vec![Part::Won(won(6))]));
@@ -58,7 +58,7 @@ fn changes_behind_the_newest_commit_wait() {
     assert!(!of(commit(11, &[])));
     assert!(of(commit(10, &[])), "the position itself is behind");
     assert!(of(commit(11, &[(5, 3)])), "content waits");
-    // A commit that is begun, and not known to be in the chain, may have nothing.
+    // A commit begun, and not known to be in the chain, may be nowhere.
     let mut begun_only = commit(11, &[]);
     begun_only.pop();
     assert!(of(begun_only));

@@ -71,7 +71,7 @@ fn cut(inode: u64) -> Part {
     })
 }
 
-/// A commit of another writer, behind the one of the number before.
+/// A commit of another writer, behind the commit of the number before.
 fn found(of: u8) -> Found {
     found_of(of, 9, 1, &[])
 }

@@ -21,7 +21,7 @@ fn of(records: &Vec<(u64, Vec<Part>)>) -> Pending {
     (rows, contents)
 }
 
-/// A row that is void again is a change too.
+/// A row void again is a change too.
 fn has_rows(records: &[(u64, Vec<Part>)], replay: &Replay) -> bool {
     records.iter().any(|(at, parts)| {
         parts
@@ -42,7 +42,7 @@ fn rows_behind_the_commit_are_pending_once() {
     let (rows, contents) = of(&records);
     assert_eq!(rows, [(b"again".to_vec(), 30), (b"at".to_vec(), 10)]);
     assert!(contents.is_empty());
-    // A drop before the commit says nothing about a later change.
+    // A drop before the commit does not concern a later change.
     let records = vec![
         (5, vec![Part::Drop(b"k".to_vec())]),
         (10, vec![begun(2, 10, &[])]),
@@ -101,7 +101,7 @@ fn contents_follow_their_moves() {
     assert!(of(&records).1.is_empty());
 }
 
-/// Several records about a merge count as one.
+/// Several records about a merge count as a single record.
 #[test]
 fn pieces_of_a_merge_are_changes_like_others() {
     let merged = |records: Vec<Vec<Part>>| {

@@ -182,7 +182,7 @@ fn a_commit_waits_for_room_on_the_disk() {
     }
 }
 
-/// A mount on a full disk that turned read-only for another reason once looked for no room any more.
+/// A mount on a full disk, read-only for another reason, once looked for room no longer.
 #[test]
 fn a_read_only_mount_looks_for_room_too() {
     let octets = longest_write();
@@ -235,7 +235,7 @@ fn a_read_only_mount_looks_for_room_too() {
     }
 }
 
-/// A disk that fails while room is looked for gets nothing more, and nobody looks again.
+/// A disk that fails during a look for room is left alone from then on.
 #[test]
 fn a_read_only_mount_gives_a_failed_disk_up() {
     let (mut world, handle, written) = filled_by(longest_write());

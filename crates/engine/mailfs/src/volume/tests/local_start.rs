@@ -99,7 +99,7 @@ fn folder(name: &str) -> Call {
     }
 }
 
-/// A volume whose newest commit is on the lead alone, if its mounts want several copies at all.
+/// A volume with the newest commit on the lead alone.
 fn lacking_a_copy(copies: usize, strong: bool) -> World {
     let mut world = World::new(2);
     world.remount_with(|terms| {
@@ -139,8 +139,7 @@ fn logs(world: &mut World) -> [Option<crate::format::MailId>; 2] {
     })
 }
 
-/// An fsync without changes once was answered before the log was compared, though the copy that the user wants lacked the newest
-/// commit.
+/// An fsync without changes once was answered before the comparison with the log, though the wanted copy lacked the newest commit.
 #[test]
 fn a_file_without_changes_waits_for_the_copy_that_the_user_wants() {
     let mut world = lacking_a_copy(2, false);
@@ -153,7 +152,7 @@ fn a_file_without_changes_waits_for_the_copy_that_the_user_wants() {
     assert_eq!(world.sync(), Ok(Reply::Done));
     let [lead, copy] = logs(&mut world);
     assert_eq!(lead, copy);
-    // The machine remembers that the lead has everything, and the user wants no more.
+    // The machine remembers a whole lead, and the user wants no second copy.
     let mut world = lacking_a_copy(1, false);
     let begun = world.now;
     assert_eq!(world.sync(), Ok(Reply::Done));
@@ -161,7 +160,7 @@ fn a_file_without_changes_waits_for_the_copy_that_the_user_wants() {
     assert_eq!(world.now, begun);
 }
 
-/// An fsync that waits for the comparison is answered behind it.
+/// An fsync that waits for the comparison is answered behind the comparison.
 #[test]
 fn an_fsync_goes_on_when_the_lead_answers() {
     let mut world = lacking_a_copy(2, false);
@@ -206,7 +205,7 @@ fn a_close_without_changes_waits_for_nobody() {
     assert_eq!(world.call(Call::Flush { handle }), Err(Errno::Io));
 }
 
-/// The log lacks what the machine remembers: nobody is told that the servers have everything.
+/// The log lacks a commit that the machine remembers: an fsync must not vouch for the servers.
 #[test]
 fn an_fsync_fails_where_the_log_was_set_back() {
     let mut world = world();

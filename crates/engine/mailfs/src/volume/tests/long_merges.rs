@@ -12,7 +12,7 @@ const LONG_ROWS: u64 = 90;
 /// Octets of the head of a segment.
 const SEGMENT_HEAD: u64 = 44;
 
-/// A machine has removed many long rows of files. What was below takes more than 4 MiB of the journal.
+/// A machine has removed many long rows of files. The earlier values take more than 4 MiB of the journal.
 fn removed_long_rows() -> World {
     let mut world = World::new(1);
     for number in 0..LONG_ROWS {
@@ -86,7 +86,7 @@ fn expect_without_long_rows(world: &mut World) {
     assert_eq!(world.get(ROOT, copies[0]).unwrap(), b"of the journal");
 }
 
-/// The outcome of such a merge once had no place in the journal, and the changes were set aside.
+/// The outcome of a long merge once had no place in the journal, and the changes were set aside.
 #[test]
 fn a_merge_longer_than_a_record_is_brought_in_once_however_often_the_machine_dies() {
     let mut world = removed_long_rows();
@@ -98,7 +98,7 @@ fn a_merge_longer_than_a_record_is_brought_in_once_however_often_the_machine_die
     let octets = pieces.last().unwrap().1 - pieces[0].1;
     assert!(octets > 4 << 20, "{octets}");
     expect_without_long_rows(&mut world);
-    // The machine dies before a record, and in its midst.
+    // The machine dies before a record, and in the midst of a record.
     let cuts = pieces.iter().flat_map(|(_, at)| [*at, at + 100]);
     let whole = (segment.len() as u64, true);
     let cuts = cuts.map(|at| (at, false)).chain([whole]);
@@ -125,7 +125,7 @@ fn a_merge_longer_than_a_record_is_brought_in_once_however_often_the_machine_die
     }
 }
 
-/// Without the end of a merge, its records change nothing.
+/// Without the end of a merge, the records before have no effect.
 #[test]
 fn a_merge_without_its_end_is_none() {
     let mut world = removed_long_rows();

@@ -327,7 +327,7 @@ fn places(world: &World) -> Vec<bool> {
     places
 }
 
-/// Commits that a mount follows by the copy once were noted with the copy's places: the next mount by the lead read the whole log.
+/// Commits followed by the copy once were noted with places of the copy: the next mount by the lead read the whole log.
 #[test]
 fn a_mount_behind_a_stand_in_reads_the_end_of_the_log_alone() {
     let mut world = world();
