@@ -39,7 +39,8 @@ pub enum FsCommand {
     /// account has every change, or null), commits_behind, pages_behind, is_level; unconfirmed (the mount began from the local disk, and
     /// has not reached the lead account yet); inodes and logical_octets (of files, as of the last
     /// checkpoint); stored_octets (of packs on all accounts); pack_octets, garbage_octets, collected_ms and checked_ms (of the last
-    /// `vere fs gc` and `vere fs check`, or null); keep_versions_s; keep_deleted_s; slot (what to know about the key slot before the next mount, or null); read_only (the reason, or null); accounts, each
+    /// `vere fs gc` and `vere fs check`, or null); keep_versions_s; keep_deleted_s; slot (what to know about the key slot before the next mount, or null); read_only (the reason, or null); reopening (how the mount mends a stop without an unmount,
+    /// or null); reopened (why the volume was opened anew last, or null); accounts, each
     /// with account, requests under way, failing (the reason, or null), failing_for_s, next_attempt_s, used_octets and limit_octets
     /// (null where the account tells no quota), encoding, up and down (octets a second, null where not measured), scarce (why work waits for the budget of the day, or null), scarce_for_s,
     /// upload and download (null without a budget: used_octets and limit_octets of 24 hours, room_in_s); groups, each with group, strategy, accounts, packs, octets, missing (by account).

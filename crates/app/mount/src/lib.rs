@@ -39,6 +39,7 @@ mod promote;
 mod promoting;
 mod provider;
 mod rebuild;
+mod reopen;
 mod rollback;
 mod runs;
 mod secrets;

@@ -13,9 +13,11 @@ use signal_hook::iterator::Signals;
 use vere_fuse::{Ended, Mount, Options, Strength, Unmounted};
 use vere_mailfs::volume::CheckTerms;
 use vere_ports::files::Errno;
+use vere_ports::mail_accounts::AccountId;
 use vere_process::failure::Failure;
 use vere_settings::Volume as Described;
 
+use crate::accounts::Asks;
 use crate::args::StrategyWord;
 use crate::budgets;
 use crate::change::Keeper;
@@ -27,8 +29,9 @@ use crate::lines::{self, Level};
 use crate::links::{Calls, Links};
 use crate::news::News;
 pub(crate) use crate::open::{Opened, open, read_slot, start_accounts, tag};
+use crate::reopen::Means;
 use crate::runs;
-use crate::secrets::Opener;
+use crate::secrets::{self, Opener};
 use crate::status;
 use crate::succession::Succession;
 use crate::swap;
@@ -69,7 +72,7 @@ pub(crate) fn serve(
 ) -> Result<(), Failure> {
     guard_process();
     let Opened {
-        live,
+        mut live,
         clock,
         asks,
         events,
@@ -86,6 +89,7 @@ pub(crate) fn serve(
     )?;
     // The changes of the journal are in the volume now, even where a command was killed behind the change of journals.
     swap::end(&folders::journal(&state))?;
+    live.reopens(means(task, &state, &asks)?);
     clear_dead_mount(task, news)?;
     let tag = tag(&read_slot(&task.description)?);
     let succession = Succession::new(task.volume.clone(), tag);
@@ -151,6 +155,34 @@ fn wait_for_end(mount: &Mount, succession: &Succession, events: &Sender<Event<Li
             daily.look(events);
         }
     }
+}
+
+/// What the mount opens its volume anew with: the description may name further accounts by then.
+fn means(task: &Task, state: &Path, asks: &Asks) -> Result<Means, Failure> {
+    let (description, mut described) = (task.description.clone(), task.volume.clone());
+    let (asks, tag) = (asks.clone(), tag(&read_slot(&description)?));
+    let terms = move || {
+        match description.read() {
+            Ok(present) => described = present,
+            Err(failure) => lines::log(Level::Warn, &failure.to_string()),
+        }
+        for account in &described.accounts {
+            let number = AccountId(account.number);
+            if asks.states().of(number).is_some() {
+                continue;
+            }
+            match secrets::account(account, &tag) {
+                // Without the thread of the accounts the opening fails, and tells so.
+                Ok(settings) => drop(asks.join(number, settings)),
+                Err(failure) => lines::log(Level::Warn, &failure.to_string()),
+            }
+        }
+        volume::terms(&described)
+    };
+    Ok(Means {
+        journal: folders::journal(state),
+        terms: Box::new(terms),
+    })
 }
 
 /// A thread that panics must not leave a mount that answers nobody; and no dump may have the keys.
@@ -331,12 +363,15 @@ fn mode(
 }
 
 fn status(events: &Sender<Event<Live>>, point: Option<&Path>) -> Result<Value, String> {
-    let (status, groups) = with(events, STATUS_TIMEOUT, |live: &mut Live, now| {
+    let (status, groups, reopening) = with(events, STATUS_TIMEOUT, |live: &mut Live, now| {
         let volume = live.volume();
-        (volume.status_at(volume::moment(now)), volume.groups())
+        let status = volume.status_at(volume::moment(now));
+        (status, volume.groups(), live.reopening_lines())
     })
     .ok_or("expected an answer of the engine within 10 s; found none")?;
-    Ok(status::json(&status, &groups, point))
+    let mut json = status::json(&status, &groups, point);
+    (json["reopening"], json["reopened"]) = (reopening.0.into(), reopening.1.into());
+    Ok(json)
 }
 
 /// A signal unmounts; a second one by force.

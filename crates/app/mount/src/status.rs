@@ -173,6 +173,11 @@ pub(crate) fn shown(status: &Value, described: Option<&Described>) -> String {
     if let Some(reason) = status["read_only"].as_str() {
         line("read-only", reason.to_owned());
     }
+    for name in ["reopening", "reopened"] {
+        if let Some(told) = status[name].as_str() {
+            line(name, told.to_owned());
+        }
+    }
     for account in status["accounts"].as_array().into_iter().flatten() {
         let name = format!("account {}", account["account"]);
         line(&name, account_line(account, described));

@@ -1,6 +1,6 @@
 //! The engine of a volume, as the host runs engines.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use vere_units::Timestamp;
 
 use crate::host::{Engine, Now, Step};
 use crate::lines::Level;
+use crate::reopen::{Reopening, tagged};
 use crate::rollback::{self, Leave};
 
 /// Calls of our own have numbers from here on; the kernel's count from 1.
@@ -38,7 +39,15 @@ pub(crate) enum Upkeep {
 
 /// A volume with its state on the disk.
 pub(crate) struct Live {
-    volume: Volume<Directory>,
+    pub(crate) volume: Volume<Directory>,
+    /// The number of the volume's opening.
+    pub(crate) number: u64,
+    /// Absent where a stop is final, as for a command.
+    pub(crate) reopening: Option<Reopening>,
+    /// Steps of an attempt to open the volume anew.
+    pub(crate) steps: VecDeque<Step<Self>>,
+    /// The mount ends: no attempt begins any more.
+    pub(crate) is_ending: bool,
     waiting: HashMap<CallId, Sender<Result<(), Errno>>>,
     last: u64,
 }
@@ -54,6 +63,10 @@ impl Live {
     pub(crate) fn new(volume: Volume<Directory>) -> Self {
         Self {
             volume,
+            number: 0,
+            reopening: None,
+            steps: VecDeque::new(),
+            is_ending: false,
             waiting: HashMap::new(),
             last: OWN,
         }
@@ -139,8 +152,20 @@ impl Live {
 
     /// Tells when all changes are on the servers, with a checkpoint for the next mount.
     pub(crate) fn finish(&mut self, now: Now, done: Sender<Result<(), Errno>>) {
+        self.is_ending = true;
+        let Some(done) = self.wait_for_attempt(done) else {
+            return;
+        };
         let id = self.begin_waiting(done);
         self.volume.finish(moment(now), id);
+    }
+
+    /// Tells the volume of an opening the end of work; the work of an earlier volume ends with that volume.
+    fn at(&mut self, number: u64, now: Now, tell: impl FnOnce(&mut Volume<Directory>)) {
+        if number == self.number {
+            tell(&mut self.volume);
+            self.tend(now);
+        }
     }
 
     fn begin_waiting(&mut self, done: Sender<Result<(), Errno>>) -> CallId {
@@ -154,19 +179,26 @@ impl Live {
 impl Engine for Live {
     fn call(&mut self, now: Now, id: CallId, caller: Caller, call: Call) {
         self.volume.call(moment(now), id, caller, call);
+        self.tend(now);
     }
 
     fn answered(&mut self, now: Now, id: RequestId, answer: Result<Answer, Fault>) {
-        self.volume.answered(moment(now), id, answer);
+        self.route(now, id, answer);
+        self.tend(now);
     }
 
     fn wake(&mut self, now: Now) {
         self.volume.wake(moment(now));
+        self.tend(now);
     }
 
     fn poll(&mut self) -> Option<Step<Self>> {
+        let number = self.number;
         loop {
-            return Some(match self.volume.poll()? {
+            let Some(step) = self.volume.poll() else {
+                return self.steps.pop_front();
+            };
+            return Some(match step {
                 Asked::Reply(id, result) => {
                     if let Some(done) = self.waiting.remove(&id) {
                         // The waiter may have given up.
@@ -176,17 +208,19 @@ impl Engine for Live {
                     Step::Reply(id, result)
                 }
                 Asked::Ask(id, account, urgency, request) => {
-                    Step::Ask(id, account, urgency, request)
+                    Step::Ask(tagged(number, id), account, urgency, request)
                 }
                 Asked::Work(id, job) => Step::Work(Box::new(move || {
                     let result = job.run();
                     Box::new(move |engine: &mut Self, now| {
-                        engine.volume.done(moment(now), id, result)
+                        engine.at(number, now, |volume| volume.done(moment(now), id, result));
                     })
                 })),
                 Asked::Sync(file) => Step::Disk(Box::new(move || {
                     let result = file.sync().map_err(|error: io::Error| error.to_string());
-                    Box::new(move |engine: &mut Self, _| engine.volume.synced(result))
+                    Box::new(move |engine: &mut Self, now| {
+                        engine.at(number, now, |volume| volume.synced(result));
+                    })
                 })),
                 Asked::Invalidate(what) => Step::Invalidate(what),
                 Asked::Log(notice) => Step::Log(Level::of(&notice), notice.to_string()),
@@ -195,7 +229,8 @@ impl Engine for Live {
     }
 
     fn next_wake(&self) -> Option<Timestamp> {
-        self.volume.next_wake()
+        let all = self.volume.next_wake().into_iter();
+        all.chain(self.attempt_due()).min()
     }
 }
 

@@ -23,7 +23,7 @@ use crate::rollback;
 use crate::volume::{How, Live, Refusal, moment, random, storage};
 
 /// The longest silence of an account during the start.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Requests to copies have numbers from multiples of this one on: late answers of the lead are told apart.
 const FIRST_OF_COPY: u64 = 1 << 32;
 /// Requests of a volume that is opened by the local disk behind the accounts have numbers from this one on.

@@ -244,6 +244,12 @@ impl<S: Storage> CommitStore<S> {
         self.is_broken = true;
     }
 
+    /// The files are another opening's: nothing is written or removed any more.
+    pub fn hand_over(&mut self) {
+        self.segments.clear();
+        self.is_broken = true;
+    }
+
     fn write(&mut self, entry: Entry, body: &[u8]) {
         if !self.is_broken {
             self.is_broken = self.try_write(entry, body).is_err();

@@ -407,6 +407,7 @@ impl<S: Storage> Journal<S> {
 mod backlog;
 mod error;
 mod failed;
+mod handed;
 mod head;
 mod inspect;
 mod outcomes;

@@ -105,6 +105,15 @@ impl<S: Storage> Local<S> {
         self.keeping_octets = self.keeping_octets.saturating_sub(octets);
     }
 
+    /// The disk goes over to another volume: chunks on the way are kept by nobody.
+    #[must_use]
+    pub fn hand_over(&mut self) -> Self {
+        let mut local = std::mem::replace(self, Self::none());
+        local.keeping.clear();
+        local.keeping_octets = 0;
+        local
+    }
+
     /// The place of a chunk with an id and a length, as far as known.
     #[must_use]
     pub fn chunk(&self, keys: &Keys, name: ChunkId, octets: usize) -> Option<Extent> {

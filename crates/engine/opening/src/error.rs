@@ -79,6 +79,9 @@ pub enum OpenError {
         "the accounts lack the earlier state of the volume on which changes of this machine's journal lie"
     )]
     Overtaken,
+    /// The key slot that opened the volume counts no more.
+    #[error("key slot {0}, which opened this mount, was removed by another machine")]
+    Revoked(u8),
     /// The local disk does not tell enough.
     #[error("the local disk lacks what a start without accounts needs")]
     Unsure,

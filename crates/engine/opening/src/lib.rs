@@ -9,6 +9,7 @@ pub mod follow;
 mod machine;
 mod notice;
 mod opening;
+mod reopen;
 mod terms;
 
 use vere_files::{merge, pages, tree};
@@ -18,4 +19,5 @@ pub use self::error::OpenError;
 pub use self::machine::{Machine, is_machine, registration};
 pub use self::notice::{Moment, Notice};
 pub use self::opening::{Local, Log, OpenStep, Opened, Opening, Places, is_outage};
+pub use self::reopen::Reopen;
 pub use self::terms::{Create, Terms};

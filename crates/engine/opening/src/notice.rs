@@ -74,7 +74,7 @@ pub enum Notice {
     NotLocal(String),
     /// The lead does not answer, and the volume was opened from a copy.
     #[error(
-        "the lead, account {}, does not answer ({reason}): the volume is read-only, as of its copy on account {}; mount again when the lead answers",
+        "the lead, account {}, does not answer ({reason}): the volume is read-only, as of its copy on account {}, until the lead answers",
         .lead.0,
         .account.0
     )]
@@ -133,7 +133,7 @@ pub enum Notice {
     /// Mails with content that no commit names yet were removed as garbage: the journal has the content, and the next mount sends
     /// it again.
     #[error(
-        "pack {0} was removed before a commit named it: mount again, so that its content is sent once more"
+        "pack {0} was removed before a commit named it: its content has to be sent once more, by a fresh opening"
     )]
     Buried(u64),
     /// Mails with content that no commit names yet were removed as garbage: the content of so many files is sent again.
@@ -156,7 +156,7 @@ pub enum Notice {
     NewKeys,
     /// The mount was away for longer than the log keeps commits: the volume takes no more changes.
     #[error(
-        "the mount was away for too long: the log lacks commits between generation {head}, the newest one here, and {generation}; mount again"
+        "the mount was away for too long: the log lacks commits between generation {head}, the newest one here, and {generation}; the log has to be read anew"
     )]
     Gap {
         /// The generation of the newest commit of the mount.
@@ -182,7 +182,7 @@ pub enum Notice {
     Unconfirmed(u64),
     /// A page is lost that a commit of another mount changes: the volume takes no more changes.
     #[error(
-        "no account has a page of rows that a commit of another mount changes: this mount stays behind; mount again"
+        "no account has a page of rows that a commit of another mount changes: this mount stays behind until the log is read anew"
     )]
     Behind,
     /// Another mount writes under the writer's number: the state folder is a copy, or was copied.

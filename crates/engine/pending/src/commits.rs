@@ -329,11 +329,17 @@ impl Commits {
 
     /// Takes everyone who waits.
     pub fn take_waiters(&mut self) -> Vec<CallId> {
+        let all = self.take_replies().into_iter();
+        all.map(|(call, _)| call).collect()
+    }
+
+    /// Takes everyone who waits, with the replies.
+    pub fn take_replies(&mut self) -> Vec<(CallId, Reply)> {
         let wants = self.wants.drain(..).flat_map(|want| want.waiters);
         let flights = self
             .flights
             .iter_mut()
             .flat_map(|flight| flight.waiters.drain(..));
-        wants.chain(flights).map(|(call, _)| call).collect()
+        wants.chain(flights).collect()
     }
 }

@@ -4,7 +4,7 @@ use crate::format::MailCopy;
 use crate::rows::Extent;
 use bytes::{Bytes, BytesMut};
 use hashbrown::HashMap;
-use vere_ports::files::{CallId, Inode};
+use vere_ports::files::{Call, CallId, Caller, Inode};
 use vere_ports::mail_accounts::Urgency;
 
 /// Octets read ahead of a program that reads in order, at first and at most: 32 MiB are 640 MB/s over a round trip of 50 ms.
@@ -32,6 +32,8 @@ pub struct Reads {
 /// A read and its pieces, in order.
 #[derive(Debug, Default)]
 pub struct Waiting {
+    /// The call, for a volume that is opened in place of the present one.
+    pub asked: Option<(Caller, Call)>,
     /// The pieces.
     pub slots: Vec<Slot>,
 }

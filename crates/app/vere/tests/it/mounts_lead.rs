@@ -2,6 +2,7 @@
 //! mails, on two servers.
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -151,6 +152,52 @@ fn a_volume_is_read_without_its_lead() {
     fs::write(two.point().join("new"), "written").expect("a file");
     run(&mut two.fs(&["sync", "home"]));
     two.wait_for_copy();
+    two.umount();
+}
+
+/// A mount from a copy becomes writable by itself when the lead answers again, and programs keep their open files.
+#[test]
+fn a_mount_from_a_copy_goes_over_to_its_lead() {
+    let Some(two) = Two::new() else { return };
+    let file = two.path("config").join("vere/fs/home.toml");
+    let text = fs::read_to_string(&file).expect("a file");
+    let text = text.replace("version = 1\n", "version = 1\nrefresh = \"1s\"\n");
+    fs::write(&file, text).expect("room");
+    run(&mut two.mounting());
+    let point = two.point();
+    fs::write(point.join("kept"), "before the outage").expect("a file");
+    run(&mut two.fs(&["sync", "home"]));
+    two.wait_for_copy();
+    two.umount();
+    two.relay.refuse(true);
+    fs::remove_dir_all(two.path("state")).expect("a folder");
+    run(&mut two.mounting());
+    let mut kept = fs::OpenOptions::new();
+    let kept = kept.read(true).write(true).open(point.join("kept"));
+    let kept = kept.expect("a file");
+    let error = kept.write_all_at(b"B", 0).expect_err("a read-only volume");
+    assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    let shown = run(&mut two.fs(&["status", "home"]));
+    assert_has(&shown, &["as soon as the lead account answers"]);
+    two.relay.refuse(false);
+    wait_until("a mount that takes changes", || {
+        fs::write(point.join("new"), "written").is_ok()
+    });
+    kept.write_all_at(b"B", 0).expect("a write");
+    kept.sync_all().expect("a sync");
+    let mut content = [0; 17];
+    kept.read_exact_at(&mut content, 0).expect("a read");
+    assert_eq!(&content, b"Before the outage");
+    let status = two.status();
+    assert_eq!(status["reopened"], "the lead account answers again");
+    assert_eq!(status["read_only"], Value::Null);
+    drop(kept);
+    two.umount();
+    run(&mut two.mounting());
+    let content = fs::read_to_string(point.join("kept")).expect("a file");
+    assert_eq!(content, "Before the outage");
+    let content = fs::read_to_string(point.join("new")).expect("a file");
+    assert_eq!(content, "written");
     two.umount();
 }
 

@@ -26,6 +26,7 @@ mod open;
 mod outcome;
 mod ranges;
 mod rename;
+mod session;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -38,4 +39,5 @@ pub use moves::inode_for_copy;
 pub use names::{LINKS_MAX, root_folder};
 pub use numbers::Numbers;
 pub use outcome::{ContentChange, DirtyFile, Outcome, ReadPlan, UnsentRange};
+pub use session::Session;
 pub use state::Files;

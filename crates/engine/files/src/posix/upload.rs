@@ -354,8 +354,16 @@ impl Files {
     pub fn end_nameless(&mut self) -> Result<(), Errno> {
         let prefix = unnamed_prefix(self.numbers.writer());
         for key in self.tree.keys(&prefix)? {
+            let unnamed = match Key::decode(&key) {
+                Ok(Key::Unnamed { inode, .. }) => Some(inode),
+                _ => None,
+            };
+            // A file of a session that goes on ends with its last close.
+            if unnamed.is_some_and(|inode| self.opens.contains_key(&inode)) {
+                continue;
+            }
             self.tree.remove(&key)?;
-            if let Ok(Key::Unnamed { inode, .. }) = Key::decode(&key) {
+            if let Some(inode) = unnamed {
                 self.closed(inode)?;
             }
         }

@@ -25,6 +25,7 @@ use super::state::mirrors::Mirrors;
 use super::state::pages::Bring;
 use super::state::pages::PageFetches;
 use super::state::reads::Reads;
+use super::state::reopening::Reopening;
 use super::state::replicas::Replicas;
 use super::state::speed::Speed;
 use super::state::uploads::Uploads;
@@ -175,6 +176,7 @@ pub(super) fn assemble<S: Storage>(
         lead: None,
         stand_in: None,
         read_only: None,
+        reopening: Reopening::default(),
         terms,
     }
 }

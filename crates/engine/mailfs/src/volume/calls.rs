@@ -31,6 +31,11 @@ impl<S: Storage> Volume<S> {
     pub fn call(&mut self, now: Moment, id: CallId, caller: Caller, call: Call) {
         self.at(now);
         self.begin_waiting(id);
+        self.admit(id, caller, call);
+    }
+
+    /// Carries a call out, or has a change wait for room.
+    pub(super) fn admit(&mut self, id: CallId, caller: Caller, call: Call) {
         if changes(&call) && (!self.blocked.is_empty() || self.is_full()) {
             self.blocked.push_back((id, caller, call));
             if self.commits.wants.is_empty() {
@@ -52,6 +57,7 @@ impl<S: Storage> Volume<S> {
     /// Whether changes have to wait until servers have taken earlier ones.
     fn is_full(&self) -> bool {
         self.is_registering()
+            || self.holds_changes()
             || self.files.unsent().octets() >= self.terms.unsent_max
             || self.commits.pending() >= PENDING_MAX
             || self.commits.pending_octets >= PENDING_OCTETS_MAX
@@ -71,7 +77,11 @@ impl<S: Storage> Volume<S> {
     /// Carries a call out whose rows are there.
     pub(super) fn execute(&mut self, id: CallId, caller: Caller, call: Call) {
         if self.read_only.is_some() && changes(&call) {
-            self.reply(id, Err(Errno::RoFs));
+            if self.holds_changes() {
+                self.blocked.push_back((id, caller, call));
+            } else {
+                self.reply(id, Err(Errno::RoFs));
+            }
             return;
         }
         if let Some(errno) = self.without_room(&call) {
@@ -92,6 +102,7 @@ impl<S: Storage> Volume<S> {
             Call::Open { inode, flags } if flags.read && !flags.truncate => Some(*inode),
             _ => None,
         };
+        let read = matches!(call, Call::Read { .. }).then(|| (caller, call.clone()));
         self.note_barrier(&call);
         self.reserve_homes();
         let outcome = self.files.call(caller, call, self.now.wall);
@@ -118,7 +129,7 @@ impl<S: Storage> Volume<S> {
                     self.fetch_opened(inode);
                 }
             }
-            Outcome::Read(plan) => self.read(id, &plan),
+            Outcome::Read(plan) => self.read((id, read), &plan),
             Outcome::Sync {
                 inode: Some(inode),
                 reply,
@@ -150,7 +161,8 @@ impl<S: Storage> Volume<S> {
     pub(super) fn keep(&mut self) -> bool {
         let rows = self.files.tree_mut().take_changes();
         let contents = self.files.take_content_changes();
-        if rows.is_empty() && contents.is_empty() {
+        // The next volume ends a file again that ends here without its journal.
+        if rows.is_empty() && contents.is_empty() || self.is_retired() {
             return true;
         }
         self.note_touched(&rows);
@@ -301,13 +313,16 @@ impl<S: Storage> Volume<S> {
         }
         self.steps.push_back(Step::Log(notice.clone()));
         self.doubt_memory(&notice);
+        self.note_stop(&notice);
         self.read_only = Some(notice);
+        if self.holds_changes() {
+            // Whoever waits goes on in the next volume.
+            return;
+        }
         for call in self.commits.take_waiters() {
             self.reply(call, Err(Errno::Io));
         }
-        for (call, _, _) in std::mem::take(&mut self.blocked) {
-            self.reply(call, Err(Errno::RoFs));
-        }
+        self.refuse_blocked();
     }
 }
 

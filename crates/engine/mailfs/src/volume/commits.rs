@@ -24,6 +24,10 @@ use vere_ports::storage::Storage;
 impl<S: Storage> Volume<S> {
     /// Somebody waits until the content of files, and every change of names, is on the servers.
     pub(super) fn want(&mut self, inodes: BTreeSet<Inode>, waiters: Vec<(CallId, Reply)>) {
+        if self.holds_changes() {
+            self.commits.wants.push(Want::of(inodes, waiters));
+            return;
+        }
         if self.is_stopped() || self.has_no_journal() || self.waits_in_vain() {
             for (call, _) in waiters {
                 self.reply(call, Err(Errno::Io));

@@ -42,6 +42,7 @@ impl<S: Storage> Volume<S> {
             self.mirrors_due(),
             self.other_logs_due(),
             self.upkeep_wake(),
+            self.sign_due(),
         ];
         times.into_iter().flatten().min()
     }
@@ -66,6 +67,7 @@ impl<S: Storage> Volume<S> {
             self.ask_quotas();
         }
         self.follow_due();
+        self.ask_for_sign();
         self.end_waits();
         for pack in self.accounts.rested() {
             self.send_pack(pack);
@@ -81,6 +83,10 @@ impl<S: Storage> Volume<S> {
     pub fn synced(&mut self, result: Result<(), String>) {
         if let Err(error) = result {
             self.journal.sync_failed();
+            if self.is_retired() {
+                // A failed disk is final, whatever the volume has stopped for.
+                self.read_only = None;
+            }
             self.fail(Notice::Journal(error));
         }
     }
@@ -98,6 +104,9 @@ impl<S: Storage> Volume<S> {
                 Asked::Quota => self.accounts.told_quota(account),
                 _ => self.accounts.answered_well(account),
             };
+        if answer.is_ok() {
+            self.note_answer(account);
+        }
         if has_recovered {
             self.steps
                 .push_back(Step::Log(Notice::Recovered(AccountId(account))));
@@ -119,7 +128,11 @@ impl<S: Storage> Volume<S> {
         asked: Asked,
         answer: Result<Answer, Fault>,
     ) {
+        if self.is_retired() && !asked.is_read() {
+            return;
+        }
         match asked {
+            Asked::Sign => {}
             Asked::Chunk(chunk, copy) => self.chunk_answered(chunk, copy, answer),
             Asked::Chunks(chunks, copy) => self.chunks_answered(chunks, copy, answer),
             Asked::Pack(number, account) => self.pack_answered(number, account, answer),
@@ -201,6 +214,9 @@ impl<S: Storage> Volume<S> {
         request: Request,
         asked: Asked,
     ) {
+        if self.is_retired() && !asked.is_read() {
+            return;
+        }
         let id = RequestId(self.next_id());
         self.accounts.asks(account.0);
         let began = Began::of(&request, self.now.steady);
@@ -256,6 +272,9 @@ impl<S: Storage> Volume<S> {
 
     /// Carries out what the chain wants.
     pub(super) fn advance_chain(&mut self) {
+        if self.is_retired() {
+            return;
+        }
         let lead = AccountId(self.terms.lead);
         if !self.accounts.may_try(lead.0) {
             self.retry_at = self.accounts.rests_until(lead.0);

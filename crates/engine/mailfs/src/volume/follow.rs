@@ -162,6 +162,9 @@ impl<S: Storage> Volume<S> {
 
     /// Applies commits of the chain as far as their rows are there; those of missing pages wait.
     pub(super) fn go_on_following(&mut self) {
+        if self.is_retired() {
+            return;
+        }
         while let Some(coming) = self.follow.coming.pop_front() {
             match self.follow_commit(&coming) {
                 Ok(()) => self.has_followed(&coming),

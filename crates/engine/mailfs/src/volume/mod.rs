@@ -37,6 +37,7 @@ mod parked;
 mod reads;
 mod rebase;
 mod register;
+mod reopen;
 mod replay;
 mod replicas;
 mod room;
@@ -61,7 +62,7 @@ use vere_sealing::job;
 mod tests;
 
 pub use vere_opening::{
-    Create, Local, Machine, Moment, Notice, OpenError, OpenStep, Opening, Terms, is_outage,
+    Create, Local, Machine, Moment, Notice, OpenError, OpenStep, Opening, Reopen, Terms, is_outage,
 };
 pub use vere_replay::{Inspected, Stranded, inspect};
 

@@ -15,6 +15,17 @@ use super::state::Volume;
 use super::state::confirm::Confirm;
 use super::step::Moment;
 use crate::format::MailId;
+use crate::merge::Merged;
+
+/// What an opening has found for the time behind the beginning of a volume.
+pub(super) struct Rest {
+    stand_in: Option<(u16, String)>,
+    log: Log,
+    later: Vec<Found>,
+    places: Places,
+    lost_writer: u16,
+    pub(super) merged: Option<Merged>,
+}
 
 impl<S: Storage> Volume<S> {
     /// The volume, as an opening has found the log and the journal.
@@ -22,6 +33,13 @@ impl<S: Storage> Volume<S> {
     /// # Errors
     /// [`OpenError`].
     pub fn open(opening: Opening<S>, now: Moment) -> Result<Self, OpenError> {
+        let (mut volume, rest) = Self::begun(opening, now)?;
+        volume.set_out(rest)?;
+        Ok(volume)
+    }
+
+    /// The state below commits of others, with the changes of the journal.
+    pub(super) fn begun(opening: Opening<S>, now: Moment) -> Result<(Self, Rest), OpenError> {
         let of = opening.finish(now)?;
         let mut volume = assemble(
             of.terms,
@@ -35,16 +53,29 @@ impl<S: Storage> Volume<S> {
         volume.follow = of.follow;
         volume.replay(&of.records, &of.replay)?;
         volume.last_id = of.last_id;
-        if let Some(copy) = of.stand_in {
-            volume.stand_in(copy, of.later, of.places.log)?;
-            return Ok(volume);
+        let rest = Rest {
+            stand_in: of.stand_in,
+            log: of.log,
+            later: of.later,
+            places: of.places,
+            lost_writer: of.lost_writer,
+            merged: of.merged,
+        };
+        Ok((volume, rest))
+    }
+
+    /// The volume begins its work.
+    pub(super) fn set_out(&mut self, rest: Rest) -> Result<(), OpenError> {
+        if let Some(copy) = rest.stand_in {
+            self.stand_in(copy, rest.later, rest.places.log)?;
+            return Ok(());
         }
-        volume.go_on((of.log, of.later), of.places, of.lost_writer)?;
-        if let Some(merged) = of.merged {
-            volume.tell_brought(merged);
+        self.go_on((rest.log, rest.later), rest.places, rest.lost_writer)?;
+        if let Some(merged) = rest.merged {
+            self.tell_brought(merged);
         }
-        volume.advance_chain();
-        Ok(volume)
+        self.advance_chain();
+        Ok(())
     }
 
     /// Numbers of mailboxes, strategies of groups, accounts that have left.

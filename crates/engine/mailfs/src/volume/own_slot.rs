@@ -32,7 +32,8 @@ impl<S: Storage> Volume<S> {
 
     /// Whether the mount may send nothing, because a commit would harm, or would count for nobody.
     pub(super) fn is_stopped(&self) -> bool {
-        self.read_only.as_ref().is_some_and(ends_sending) || self.stand_in.is_some()
+        let ends = self.read_only.as_ref().is_some_and(ends_sending);
+        ends || self.stand_in.is_some() || self.is_retired()
     }
 
     /// Another mount has changed rows; perhaps the row of the slot.

@@ -11,14 +11,21 @@ use crate::format::{FormatError, MailCopy};
 use crate::posix::ReadPlan;
 use crate::rows::Extent;
 use bytes::Bytes;
-use vere_ports::files::{CallId, Errno, Inode, Reply};
+use vere_ports::files::{Call, CallId, Caller, Errno, Inode, Reply};
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
 impl<S: Storage> Volume<S> {
     /// A read whose pieces are known.
-    pub(super) fn read(&mut self, call: CallId, plan: &ReadPlan) {
-        let mut waiting = Waiting::default();
+    pub(super) fn read(
+        &mut self,
+        (call, asked): (CallId, Option<(Caller, Call)>),
+        plan: &ReadPlan,
+    ) {
+        let mut waiting = Waiting {
+            asked,
+            ..Waiting::default()
+        };
         let mut missing = Vec::new();
         for (offset, piece) in plan.at_offsets() {
             let length = usize::try_from(piece.length).unwrap_or(0);

@@ -97,6 +97,15 @@ impl FactsRun {
     pub(crate) const fn until(&self) -> Option<Timestamp> {
         self.until
     }
+
+    /// The run ends without a result, unless the run is over.
+    pub(crate) fn end(&mut self, reason: &str, now: Timestamp) {
+        if !matches!(self.stage, Stage::Over) {
+            self.stage = Stage::Over;
+            self.failed = Some(reason.to_owned());
+            (self.until, self.ended) = (None, Some(now));
+        }
+    }
 }
 
 /// What an answer to a run is about.

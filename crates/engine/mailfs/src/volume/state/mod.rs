@@ -5,6 +5,7 @@ pub(crate) mod deadlines;
 pub(crate) mod epochs;
 pub(crate) mod mirrors;
 pub(crate) mod other_logs;
+pub(crate) mod reopening;
 pub(crate) mod replicas;
 pub(crate) mod uploads;
 
@@ -23,6 +24,7 @@ use self::mirrors::Mirrors;
 use self::other_logs::{LogTicket, OtherLogs};
 use self::pages::{Bring, PageFetches};
 use self::reads::Reads;
+use self::reopening::Reopening;
 use self::replicas::Replicas;
 use self::speed::Speed;
 use self::uploads::Uploads;
@@ -130,6 +132,8 @@ pub struct Volume<S: Storage> {
     pub(crate) stand_in: Option<u16>,
     /// Why the volume takes no changes, if so.
     pub(crate) read_only: Option<Notice>,
+    /// How far the opening of the volume in place of this one is.
+    pub(crate) reopening: Reopening,
 }
 
 /// What an answer is about.
@@ -145,6 +149,8 @@ pub(crate) enum Asked {
     Log,
     Judge(u32),
     Watch,
+    /// A sign of the lead for the host.
+    Sign,
     Quota,
     /// The copy on an account.
     Mirror(u16, MirrorTicket),
@@ -165,6 +171,24 @@ pub(crate) enum Asked {
     Upkeep(Ticket),
     Facts(FactsTicket),
     Confirm(ConfirmTicket),
+}
+
+impl Asked {
+    /// Whether a volume that serves reads alone asks so.
+    pub(crate) const fn is_read(&self) -> bool {
+        matches!(
+            self,
+            Self::Chunk(..)
+                | Self::Chunks(..)
+                | Self::Watch
+                | Self::Sign
+                | Self::Quota
+                | Self::Page(_)
+                | Self::FindPage(_)
+                | Self::FindMirrored(..)
+                | Self::FindCommit(..)
+        )
+    }
 }
 
 /// An answer whose consequences need pages.

@@ -4,9 +4,9 @@ use super::rig::{ROOT, Several};
 use super::*;
 use crate::format::MailId;
 use crate::pages::PageTree;
-use crate::volume::CollectTerms;
 use crate::volume::record::Won;
 use crate::volume::state::follow::{COMING_MAX, Coming};
+use crate::volume::{CollectTerms, Reopen};
 
 const FOLDERS: usize = 6;
 const FILES: usize = 40;
@@ -317,4 +317,59 @@ fn a_commit_that_cannot_be_merged_bars_further_commits() {
     let generation = volume.chain.end().1;
     assert!(several.sync(1).is_err());
     assert_eq!(several.volume(1).chain.end().1, generation);
+}
+
+/// A mount that slept past retention goes on in the same process: open files stay, and its unsent changes are merged.
+#[test]
+fn a_mount_that_slept_past_retention_is_opened_anew() {
+    let mut several = Several::new(2);
+    several.folder(0, "first").unwrap();
+    several.put(0, "both", "base");
+    several.put(0, "gone", "read on");
+    several.sync(0).unwrap();
+    several.quiet();
+    let both = several.open(SLEEPER, "both").unwrap();
+    let gone = several.open(SLEEPER, "gone").unwrap();
+    several.volume(SLEEPER).allow_reopening();
+    several.mounts[SLEEPER].is_held = true;
+    several.append(SLEEPER, "both", b", mine").unwrap();
+    several.put(0, "both", ", theirs");
+    several.remove(0, "gone").unwrap();
+    sleeps_past_retention(&mut several);
+    let waiting = several.begin_sync(SLEEPER);
+    several.mounts[SLEEPER].is_held = false;
+    let mut why = None;
+    for _ in 0..40 {
+        several.pass(1);
+        why = why.or(several.volume(SLEEPER).reopening_wanted());
+    }
+    assert_eq!(why, Some(Reopen::Gap));
+    assert!(!several.mounts[SLEEPER].replies.contains_key(&waiting));
+    several.reopen(SLEEPER).unwrap();
+    several.settle();
+    let done = several.mounts[SLEEPER].replies.remove(&waiting);
+    assert_eq!(done, Some(Ok(Reply::Done)));
+    let read = |several: &mut Several, handle| {
+        let (offset, size) = (0, 100);
+        let call = Call::Read {
+            handle,
+            offset,
+            size,
+        };
+        several.call(SLEEPER, call)
+    };
+    let octets = |text: &'static str| Ok(Reply::Octets(text.into()));
+    // The open file goes on with what this machine has written, in a conflict copy now; the log has lost the rest.
+    let mine = "\0\0\0\0, mine";
+    assert_eq!(read(&mut several, both), octets(mine));
+    assert_eq!(read(&mut several, gone), octets("read on"));
+    several.quiet();
+    let tree = several.tree(0);
+    assert_eq!(several.tree(SLEEPER), tree);
+    assert_eq!(tree.get("both").map(String::as_str), Some("base, theirs"));
+    let copies = tree
+        .iter()
+        .filter(|(name, _)| name.starts_with("both (conflict"));
+    let copies: Vec<&String> = copies.map(|(_, content)| content).collect();
+    assert_eq!(copies, [mine]);
 }

@@ -29,6 +29,7 @@ mod provider_faults;
 mod races;
 mod random;
 mod reading;
+mod reopenings;
 mod rig;
 mod salvages;
 mod several;
@@ -518,7 +519,8 @@ impl World {
         self.open_by(opening)
     }
 
-    fn open_by(&mut self, mut opening: Opening<MemoryDisk>) -> Result<(), OpenError> {
+    /// Has an opening read all its needs.
+    fn read_for(&mut self, mut opening: Opening<MemoryDisk>) -> Opening<MemoryDisk> {
         while !opening.is_over() {
             match opening.poll() {
                 Some(OpenStep::Ask(id, account, _, request)) => {
@@ -529,6 +531,11 @@ impl World {
                 None => panic!("the opening stands still"),
             }
         }
+        opening
+    }
+
+    fn open_by(&mut self, opening: Opening<MemoryDisk>) -> Result<(), OpenError> {
+        let opening = self.read_for(opening);
         let now = self.moment();
         self.volume = Some(Volume::open(opening, now)?);
         self.use_cache();

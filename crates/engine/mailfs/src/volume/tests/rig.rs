@@ -1,7 +1,7 @@
 //! Several mounts over the same accounts.
 
 use super::*;
-use crate::volume::Local;
+use crate::volume::{Local, Reopen};
 
 pub(super) const ROOT: Inode = Inode::ROOT;
 
@@ -137,10 +137,52 @@ impl Several {
         random[..8].copy_from_slice(&self.starts.to_le_bytes());
         let mount = &self.mounts[number];
         let (terms, disk) = (self.terms.clone(), mount.disk.clone());
-        let mut opening = match stranded {
+        let opening = match stranded {
             Some(stranded) => Opening::bring_in(terms, of, disk, random, stranded),
             None => Opening::new(terms, of, disk, random),
         };
+        let opening = self.read_for(number, opening);
+        let now = self.moment();
+        self.mounts[number].volume = Some(Volume::open(opening, now)?);
+        Ok(())
+    }
+
+    /// Opens the volume of a mount anew in its place, as a host does. Nothing of the old volume's requests is answered.
+    pub(super) fn reopen(&mut self, number: usize) -> Result<Reopen, OpenError> {
+        let now = self.moment();
+        let begun = self.volume(number).begin_reopening(now);
+        let (reason, of) = begun.expect("a reason for another opening");
+        self.carry_out_steps(number);
+        self.mounts[number].waiting.clear();
+        self.mounts[number].watching = None;
+        let mut stranded = None;
+        loop {
+            self.starts += 1;
+            let mut random = [0; 16];
+            random[..8].copy_from_slice(&self.starts.to_le_bytes());
+            let (terms, of) = (self.terms.clone(), of.clone());
+            let disk = self.mounts[number].disk.clone();
+            let opening = match stranded {
+                Some(stranded) => Opening::bring_in(terms, of, disk, random, stranded),
+                None => Opening::new(terms, of, disk, random),
+            };
+            let opening = self.read_for(number, opening);
+            let now = self.moment();
+            match Volume::reopen(opening, self.volume(number), now) {
+                Ok(volume) => {
+                    *self.volume(number) = volume;
+                    return Ok(reason);
+                }
+                Err(OpenError::Overtaken) if stranded.is_none() => {
+                    stranded = Some(Stranded::Overtaken);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Has an opening of a mount read all its needs.
+    fn read_for(&mut self, number: usize, mut opening: Opening<MemoryDisk>) -> Opening<MemoryDisk> {
         while !opening.is_over() {
             match opening.poll() {
                 Some(OpenStep::Ask(id, account, _, request)) => {
@@ -164,9 +206,7 @@ impl Several {
                 None => panic!("the opening stands still"),
             }
         }
-        let now = self.moment();
-        self.mounts[number].volume = Some(Volume::open(opening, now)?);
-        Ok(())
+        opening
     }
 
     /// Mounts by the local disk alone.

@@ -125,6 +125,19 @@ impl<S: Storage> Volume<S> {
         })
     }
 
+    /// Whatever runs ends without a result, for this reason.
+    pub(crate) fn end_runs(&mut self, reason: &str) {
+        if let Some(upkeep) = &mut self.upkeep
+            && !matches!(upkeep.stage, Stage::Over)
+        {
+            upkeep.failed = Some(reason.to_owned());
+            upkeep.stage = Stage::Over;
+        }
+        if let Some(facts) = &mut self.facts {
+            facts.end(reason, self.now.steady);
+        }
+    }
+
     /// An account has answered to a run.
     pub(crate) fn upkeep_answered(
         &mut self,
