@@ -18,7 +18,9 @@ use vere_ports::mail_accounts::{Answer, Fault, RequestId};
 use vere_process::failure::Failure;
 use vere_units::Timestamp;
 
+use crate::folders;
 use crate::host::{Now, Step};
+use crate::leads::Known;
 use crate::lines::Level;
 use crate::rollback::{self, Leave};
 use crate::volume::{Live, moment, random, storage};
@@ -189,7 +191,10 @@ impl Live {
         };
         let line = format!("reopening: {reason}");
         self.steps.push_back(Step::Log(Level::Info, line));
-        let terms = (of.means.terms)();
+        let mut terms = (of.means.terms)();
+        if let Some((account, epoch)) = self.volume.other_lead() {
+            go_under(&mut terms, account, epoch);
+        }
         self.open((reason, (terms, create), None), now);
     }
 
@@ -263,6 +268,7 @@ impl Live {
             Ok(volume) => {
                 self.volume = volume;
                 self.number = attempt.number;
+                self.note_lead();
                 let line = format!("reopened: {}", attempt.reason);
                 self.steps.push_back(Step::Log(Level::Info, line));
                 if let Some(of) = &mut self.reopening {
@@ -272,15 +278,40 @@ impl Live {
                 self.end_waiting(now);
             }
             Err(error) => {
+                if let OpenError::LeadChanged { account, epoch } = error {
+                    let (mut terms, create) = attempt.of;
+                    go_under(&mut terms, account, epoch);
+                    self.open((Reopen::LeadChanged, (terms, create), None), now);
+                    return;
+                }
                 let stranded = rollback::stranded(Leave::default(), Some(&error));
                 if stranded.is_some() && attempt.stranded.is_none() {
                     self.open((attempt.reason, attempt.of, stranded), now);
                     return;
                 }
-                let is_outage = matches!(&error, OpenError::Account(_, fault) if is_outage(fault));
+                let is_outage = matches!(&error, OpenError::Account(_, fault) if is_outage(fault))
+                    && attempt.reason != Reopen::LeadChanged;
                 let text = rollback::explained(error).to_string();
                 self.attempt_failed(now, &text, is_outage);
             }
+        }
+    }
+
+    /// The places of the journal are of this lead's log from now on. Without the file the next start finds the lead by the logs.
+    fn note_lead(&mut self) {
+        let (account, epoch) = self.volume.lead();
+        let known = Known {
+            account,
+            epoch,
+            journal: account,
+        };
+        let state = self.reopening.as_ref();
+        let state = state.and_then(|of| of.means.journal.parent());
+        if let Some(state) = state.filter(|_| epoch > 1)
+            && let Err(failure) = folders::note_lead(state, &known)
+        {
+            let line = failure.to_string();
+            self.steps.push_back(Step::Log(Level::Warn, line));
         }
     }
 
@@ -337,6 +368,12 @@ impl Live {
             _ => Some(done),
         }
     }
+}
+
+/// Terms of an opening under a lead that the journal may not know.
+fn go_under(terms: &mut Terms, account: u16, epoch: u32) {
+    terms.is_new_lead |= terms.lead != account;
+    (terms.lead, terms.lead_epoch) = (account, epoch);
 }
 
 /// Passes the wishes of an opening on.

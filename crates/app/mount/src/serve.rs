@@ -25,6 +25,7 @@ use crate::collections::{self, Daily};
 use crate::control::{Request, Server};
 use crate::folders::{self, Description};
 use crate::host::{Event, Host, with};
+use crate::leads::Known;
 use crate::lines::{self, Level};
 use crate::links::{Calls, Links};
 use crate::news::News;
@@ -161,6 +162,8 @@ fn wait_for_end(mount: &Mount, succession: &Succession, events: &Sender<Event<Li
 fn means(task: &Task, state: &Path, asks: &Asks) -> Result<Means, Failure> {
     let (description, mut described) = (task.description.clone(), task.volume.clone());
     let (asks, tag) = (asks.clone(), tag(&read_slot(&description)?));
+    let state = state.to_owned();
+    let journal = folders::journal(&state);
     let terms = move || {
         match description.read() {
             Ok(present) => described = present,
@@ -177,10 +180,16 @@ fn means(task: &Task, state: &Path, asks: &Asks) -> Result<Means, Failure> {
                 Err(failure) => lines::log(Level::Warn, &failure.to_string()),
             }
         }
-        volume::terms(&described)
+        let mut terms = volume::terms(&described);
+        match Known::read(&state) {
+            Ok(Some(known)) => known.apply(&mut terms),
+            Ok(None) => {}
+            Err(failure) => lines::log(Level::Warn, &failure.to_string()),
+        }
+        terms
     };
     Ok(Means {
-        journal: folders::journal(state),
+        journal,
         terms: Box::new(terms),
     })
 }

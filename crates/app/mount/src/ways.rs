@@ -27,7 +27,7 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Requests to copies have numbers from multiples of this one on: late answers of the lead are told apart.
 const FIRST_OF_COPY: u64 = 1 << 32;
 /// Requests of a volume that is opened by the local disk behind the accounts have numbers from this one on.
-const FIRST_OF_DISK: u64 = 1 << 60;
+const FIRST_OF_DISK: u64 = 1 << 56;
 
 /// Requests to another lead have numbers from multiples of this one on.
 const FIRST_OF_LEAD: u64 = 1 << 48;

@@ -166,7 +166,7 @@ pub enum Notice {
     },
     /// Another machine has changed the lead.
     #[error(
-        "account {}: another machine has made the account the lead (epoch {epoch}): mount again, so that changes go there",
+        "account {}: another machine has made the account the lead (epoch {epoch}): the volume opens again under the new lead",
         .lead.0
     )]
     LeadChanged {

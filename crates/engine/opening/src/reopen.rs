@@ -24,6 +24,9 @@ pub enum Reopen {
     /// A row could not be read or written.
     #[error("rows could not be read")]
     Rows,
+    /// Another account is the lead.
+    #[error("another account is the lead")]
+    LeadChanged,
     /// Content was removed before a commit named the content.
     #[error("content has to be sent once more")]
     Buried,
@@ -49,6 +52,7 @@ impl Notice {
             Self::Unconfirmed(_) => Some(Reopen::Unconfirmed),
             Self::Behind => Some(Reopen::Behind),
             Self::Rows(_) => Some(Reopen::Rows),
+            Self::LeadChanged { .. } => Some(Reopen::LeadChanged),
             Self::Buried(_) => Some(Reopen::Buried),
             _ => None,
         }

@@ -75,6 +75,8 @@ struct World {
 
 fn terms() -> Terms {
     Terms {
+        lead_epoch: 1,
+        is_new_lead: false,
         accounts: vec![AccountTerms {
             account: 1,
             encoding: Encoding::EightBit,

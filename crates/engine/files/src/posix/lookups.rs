@@ -44,6 +44,12 @@ impl Lookups {
         *count == 0 && self.counts.remove(&inode).is_some()
     }
 
+    /// Inodes that the kernel knows, with the homes of folders.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Inode, Option<Home>)> + '_ {
+        let known = self.counts.keys();
+        known.map(|inode| (*inode, self.homes.get(inode).copied()))
+    }
+
     /// Takes the home of a folder that the kernel does not know any more.
     pub(super) fn take_home(&mut self, inode: Inode) -> Option<Home> {
         self.homes.remove(&inode)
@@ -64,6 +70,9 @@ mod tests {
             lookups.add(FILE, None);
             lookups.add(FOLDER, Some(7));
         }
+        let mut known: Vec<_> = lookups.iter().collect();
+        known.sort_unstable();
+        assert_eq!(known, [(FILE, None), (FOLDER, Some(7))]);
         assert!(!lookups.remove(FILE, 2) && lookups.has(FILE));
         assert!(lookups.remove(FILE, 1) && !lookups.has(FILE));
         assert!(!lookups.remove(FILE, 1));

@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, HashMap};
 use bytes::Bytes;
 use vere_ports::files::{Errno, FileTime, Handle, Inode, Statistics};
 
-use super::state::{Files, Known, Open};
+use super::lookups::Lookups;
+use super::state::{Files, Open};
 use crate::content::{Content, Piece, Source};
 use crate::rows::{Extent, Home, InodeRow, ROOT_HOME};
 
 /// What programs and the kernel have of a tree.
 #[derive(Debug, Default)]
 pub struct Session {
-    lookups: HashMap<Inode, Known>,
+    lookups: Lookups,
     opens: HashMap<Inode, u32>,
     handles: HashMap<Handle, Open>,
     next_handle: u64,
@@ -84,7 +85,7 @@ impl Files {
     /// Goes on with what programs and the kernel have.
     pub fn resume(&mut self, session: Session) {
         let homes = session.lookups.iter();
-        let homes = homes.filter_map(|(inode, known)| Some((known.home?, *inode)));
+        let homes = homes.filter_map(|(inode, home)| Some((home?, inode)));
         self.folders.extend(homes);
         self.lookups = session.lookups;
         self.opens = session.opens;
@@ -151,7 +152,6 @@ impl Files {
 
     /// Inodes that the kernel knows, with the homes of folders.
     pub fn known_inodes(&self) -> impl Iterator<Item = (Inode, Option<Home>)> + '_ {
-        let known = self.lookups.iter();
-        known.map(|(inode, known)| (*inode, known.home))
+        self.lookups.iter()
     }
 }

@@ -20,7 +20,9 @@ const UNREAD_MAX: usize = 256;
 impl<S: Storage> Volume<S> {
     /// Goes on looking at the logs of further accounts: called after every event.
     pub(super) fn tend_other_logs(&mut self) {
-        if self.is_stopped() || self.is_registering() {
+        // A volume that stands in for its lead sends nothing, and may find another lead.
+        let stands_in = self.stand_in.is_some();
+        if (self.is_stopped() || self.is_registering()) && !stands_in || self.is_retired() {
             return;
         }
         for account in self.further_accounts() {
@@ -108,7 +110,7 @@ impl<S: Storage> Volume<S> {
     fn other_log_listed(&mut self, account: u16, uid_validity: u32, mails: &[Listed]) {
         let tag = self.seals.volume.tag();
         // A mount from the local disk sends nothing before its comparison with the log.
-        let (since, is_unconfirmed) = (self.lead_since(), self.is_unconfirmed());
+        let (since, is_unconfirmed) = (self.lead_since(), self.sends_nothing());
         let commits = mails.iter().filter_map(|mail| {
             let subject = Subject::parse(&mail.subject).ok()?;
             let is_commit = subject.kind == Kind::Commit && subject.volume == tag;
@@ -141,7 +143,7 @@ impl<S: Storage> Volume<S> {
     }
 
     fn read_other(&mut self, account: u16) {
-        let is_unconfirmed = self.is_unconfirmed();
+        let is_unconfirmed = self.sends_nothing();
         let log = self.other_logs.entry(account).or_default();
         let Some(uid) = log.unread.pop_front() else {
             // Behind the comparison all mails count once more.
@@ -174,7 +176,7 @@ impl<S: Storage> Volume<S> {
             self.other_lead_found(account, found.record.lead_epoch);
             return false;
         }
-        let is_displaced = !self.is_unconfirmed()
+        let is_displaced = !self.sends_nothing()
             && found.record.lead_epoch < epoch
             && found.record.generation >= self.lead_since()
             && !self.follow.is_merged(found.id());
@@ -218,8 +220,16 @@ impl<S: Storage> Volume<S> {
         self.advance_chain();
     }
 
+    const fn sends_nothing(&self) -> bool {
+        self.is_unconfirmed() || self.stand_in.is_some()
+    }
+
     fn other_lead_found(&mut self, account: u16, epoch: u32) {
         self.chain.stand();
+        if self.stand_in.is_some() {
+            // The copy has served its purpose.
+            self.read_only = None;
+        }
         self.fail(Notice::LeadChanged {
             lead: AccountId(account),
             epoch,
