@@ -6,7 +6,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use vere_mailfs::volume::{Create, Terms};
+use vere_disk::log::Directory;
+use vere_mailfs::volume::{Create, Terms, Volume};
 use vere_process::failure::Failure;
 use vere_promotion::{Promoted, Source};
 use vere_settings::Volume as Described;
@@ -45,15 +46,15 @@ impl Succession {
     /// Makes another account the lead where the lead has been out of reach for long. The mount finds the change by itself.
     pub(crate) fn look(&self, events: &Sender<Event<Live>>) {
         let patience = self.patience();
-        if patience.is_zero() || self.is_running.load(Ordering::Acquire) {
+        if self.is_running.load(Ordering::Acquire) {
             return;
         }
         let facts = with(events, SILENCE_MAX, move |live: &mut Live, _| {
             let volume = live.volume();
-            let successor = volume.successor(patience)?;
-            Some((successor, volume.lead(), volume.facts_of_opening()))
+            let way = way_of(volume, patience)?;
+            Some((way, volume.lead(), volume.facts_of_opening()))
         });
-        let Some((successor, (lead, epoch), of)) = facts.flatten() else {
+        let Some(((source, successor), (lead, epoch), of)) = facts.flatten() else {
             return;
         };
         let terms = Terms {
@@ -65,11 +66,8 @@ impl Succession {
         let (described, tag) = (self.described.clone(), self.tag.clone());
         let is_running = Arc::clone(&self.is_running);
         let change = move || {
-            tell(
-                lead,
-                successor,
-                promote(&described, &tag, (&terms, &of), successor),
-            );
+            let promoted = promote(&described, &tag, (&terms, &of), (source, successor));
+            tell(lead, successor, promoted);
             is_running.store(false, Ordering::Release);
         };
         let thread = thread::Builder::new().name("fs-lead".into()).spawn(change);
@@ -80,11 +78,25 @@ impl Succession {
     }
 }
 
+/// The way to another lead, if one is due: without the present one after the patience, or the rest of a change that another
+/// machine has begun in the log of the present one.
+fn way_of(volume: &Volume<Directory>, patience: Duration) -> Option<(Source, u16)> {
+    if let Some((account, _)) = volume.other_lead() {
+        let (lead, _) = volume.lead();
+        return Some((Source::Lead(lead), account));
+    }
+    if patience.is_zero() {
+        return None;
+    }
+    let successor = volume.successor(patience)?;
+    Some((Source::Copy(successor), successor))
+}
+
 fn promote(
     described: &Described,
     tag: &str,
     of: (&Terms, &Create),
-    successor: u16,
+    way: (Source, u16),
 ) -> Result<Promoted, Failure> {
     let (events, happened) = channel();
     let asks = start_accounts(described, tag, &events)?;
@@ -92,9 +104,8 @@ fn promote(
         // Without the thread no answer comes, and the wait ends by its time-out.
         let _gone = asks.send(request);
     };
-    let source = (Source::Copy(successor), successor);
     let numbers = (0, Clock::start());
-    promoting::run(of, source, numbers, (&ask, &happened), &mut |_| {})
+    promoting::run(of, way, numbers, (&ask, &happened), &mut |_| {})
 }
 
 fn tell(lead: u16, successor: u16, promoted: Result<Promoted, Failure>) {
@@ -102,7 +113,7 @@ fn tell(lead: u16, successor: u16, promoted: Result<Promoted, Failure>) {
         Ok(promoted) => lines::log(
             Level::Warn,
             &format!(
-                "account {lead} is out of reach: account {successor} is the lead now (epoch {})",
+                "account {successor} is the lead now, in place of account {lead} (epoch {})",
                 promoted.lead.epoch
             ),
         ),
