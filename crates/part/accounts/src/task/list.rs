@@ -3,7 +3,7 @@
 use vere_imap::client::{Command, Status};
 use vere_ports::mail_accounts::{Answer, Fault, Listed, RequestId, UidRange};
 
-use super::{SLICES_MAX, too_many_slices};
+use super::slices::{SLICES_MAX, too_many_slices};
 use crate::fault;
 use crate::wire::Wire;
 use crate::work::{After, Mail, Opened, Task, opened};

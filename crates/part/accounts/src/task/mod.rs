@@ -1,6 +1,6 @@
 //! The task for each kind of request.
 
-use vere_ports::mail_accounts::{Fault, Request, RequestId};
+use vere_ports::mail_accounts::{Request, RequestId};
 
 use crate::work::Task;
 
@@ -10,17 +10,9 @@ mod find;
 mod list;
 mod read;
 mod remove;
+mod slices;
 
 pub(crate) use append::Append;
-
-/// Commands of a request that looks at a mailbox in slices. At 1,000 UIDs a slice, as at the least known limit of a server, so
-/// many commands see 65 million UIDs.
-const SLICES_MAX: u32 = 65_536;
-
-/// The answer to a request that would need more commands.
-fn too_many_slices() -> Fault {
-    Fault::Refused(format!("the mailbox needs over {SLICES_MAX} commands"))
-}
 
 /// The task for a request other than APPEND and watching.
 pub(crate) fn of(id: RequestId, request: Request) -> Option<Box<dyn Task>> {
