@@ -7,9 +7,10 @@ use vere_ports::mail_accounts::Part;
 use vere_units::Timestamp;
 
 use crate::format::commit::Record;
+use crate::format::slot::Slot;
 use crate::format::{
-    Builder, ChunkId, Codec, Encoding, FormatError, HEAD_OCTETS, Index, IndexEntry, Keys, Kind,
-    Locator, MailId, PackNumber, Place, Subject, VolumeId, mail, open, open_frame_in_place,
+    Builder, ChunkId, Codec, Encoding, FormatError, HEAD_OCTETS, Head, Index, IndexEntry, Keys,
+    Kind, Locator, MailId, PackNumber, Place, Subject, VolumeId, mail, open, open_frame_in_place,
 };
 use crate::mirror::MirrorJob;
 use vere_keep::keep_job::{CachedJob, KeepJob, Kept, Opened};
@@ -327,7 +328,7 @@ pub struct InspectJob {
 }
 
 /// A mail with a true subject.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inspected {
     /// Its frames.
     pub places: Vec<Place>,
@@ -336,16 +337,26 @@ pub struct Inspected {
 }
 
 impl InspectJob {
-    fn run(self) -> Result<Inspected, FormatError> {
-        let body = mail::unwrap(&self.body, self.encoding)?;
-        let opened = open(&body, &self.seals.keys, Some(self.subject.mail))?;
-        self.subject.check(&opened.head)?;
-        if opened.head.volume != self.seals.volume {
+    fn check(&self, head: &Head) -> Result<(), FormatError> {
+        self.subject.check(head)?;
+        if head.volume != self.seals.volume {
             return Err(FormatError::Form {
                 what: "volume of the head",
                 expected: "this volume",
             });
         }
+        Ok(())
+    }
+
+    fn run(self) -> Result<Inspected, FormatError> {
+        let body = mail::unwrap(&self.body, self.encoding)?;
+        if self.subject.kind == Kind::Slot {
+            // A slot has no frames, and its mail id is that of its octets.
+            self.check(&Slot::decode(&body)?.head)?;
+            return Ok(Inspected::default());
+        }
+        let opened = open(&body, &self.seals.keys, Some(self.subject.mail))?;
+        self.check(&opened.head)?;
         let mut merged = Vec::new();
         if opened.head.kind == Kind::Commit {
             let record = Record::decode(opened.last())?;

@@ -56,6 +56,12 @@ impl Listing {
         self.numbers.get(&(account, mailbox)).copied()
     }
 
+    /// Notes the numbers of a mailbox.
+    #[cfg(test)]
+    pub(crate) fn number(&mut self, account: u16, mailbox: u16, uid_validity: u32) {
+        self.numbers.insert((account, mailbox), uid_validity);
+    }
+
     /// Takes what a survey has listed so far.
     pub fn take(&mut self, survey: &mut Survey) {
         survey.drain(&mut |copy, seen| self.arrived.push_back((copy, seen)));

@@ -1,6 +1,6 @@
 //! The removal of replaced key slots and facts, account by account.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use vere_ports::mail_accounts::{Answer, Fault, Listed, Request, UidRange};
 
@@ -157,12 +157,73 @@ impl Tidying {
             Kind::Volume => has_facts && subject.mail != facts && is_earlier(subject),
             _ => false,
         };
-        // Of duplicates the lowest UID counts.
+        // Of duplicates the lowest UID counts. A slot may have taken the place of a damaged or forged mail with an equal subject, so
+        // that its newest mail stays as well.
         let mut seen = BTreeSet::new();
-        let needless = subjects().filter(|(_, subject)| {
-            let is_kept = matches!(subject.kind, Kind::Slot | Kind::Volume);
-            is_kept && (is_needless(subject) || !seen.insert(subject.mail))
+        let mut newest: BTreeMap<MailId, u32> = BTreeMap::new();
+        for (uid, subject) in subjects() {
+            let known = newest.entry(subject.mail).or_default();
+            *known = uid.max(*known);
+        }
+        let needless = subjects().filter(|(uid, subject)| {
+            let is_newest = newest.get(&subject.mail) == Some(uid);
+            let is_double = !seen.insert(subject.mail);
+            match subject.kind {
+                Kind::Slot => is_needless(subject) || is_double && !is_newest,
+                Kind::Volume => is_needless(subject) || is_double,
+                _ => false,
+            }
         });
         needless.map(|(uid, _)| uid).take(UIDS_MAX).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Head, PackNumber, VolumeId};
+
+    fn listed(uid: u32, kind: Kind, mail: u8, generation: Option<u64>) -> Listed {
+        let head = Head {
+            kind,
+            volume: VolumeId([3; 16]),
+            mail: MailId([mail; 16]),
+            epoch: 1,
+            group: 0,
+            frames: 0,
+            pack: PackNumber(1),
+            last_sealed_len: 0,
+        };
+        Listed {
+            uid,
+            size: 100,
+            subject: Subject::of(&head, None, generation).to_string(),
+        }
+    }
+
+    #[test]
+    fn replaced_slots_doubles_and_earlier_facts_go() {
+        let tag = VolumeId([3; 16]).tag();
+        let slots = BTreeSet::from([MailId([1; 16])]);
+        let tidying = Tidying::new(vec![1], tag, slots, (MailId([9; 16]), 40));
+        let slot = |uid, mail| listed(uid, Kind::Slot, mail, None);
+        let facts = |uid, mail, generation| listed(uid, Kind::Volume, mail, Some(generation));
+        let mails = [
+            slot(1, 1),
+            slot(2, 2),
+            // The mail between may be damaged, and so may the first one: the last one is new.
+            slot(3, 2),
+            slot(4, 2),
+            facts(5, 7, 30),
+            facts(6, 9, 40),
+            facts(7, 9, 40),
+            facts(8, 8, 50),
+            listed(9, Kind::Commit, 1, Some(3)),
+        ];
+        assert_eq!(tidying.needless(&mails), [1, 3, 5, 7]);
+        // Without the facts of the run earlier ones stay.
+        assert_eq!(tidying.needless(&mails[..5]), [1, 3]);
+        let other = Tidying::new(vec![1], tag ^ 1, BTreeSet::new(), (MailId([9; 16]), 40));
+        assert_eq!(other.needless(&mails), []);
     }
 }

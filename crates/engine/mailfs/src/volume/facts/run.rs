@@ -174,7 +174,7 @@ impl<S: Storage> Volume<S> {
         self.replicas.waiting().saturating_add(unknown)
     }
 
-    pub(super) fn listed_slots(&self) -> Result<BTreeSet<MailId>, Errno> {
+    pub(in crate::volume) fn listed_slots(&self) -> Result<BTreeSet<MailId>, Errno> {
         Ok(self.slots()?.into_values().map(|row| row.mail).collect())
     }
 

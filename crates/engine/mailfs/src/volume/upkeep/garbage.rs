@@ -16,7 +16,7 @@ use super::inspect::{Inspection, Suspect, Verdict};
 use super::moving::Moving;
 use super::rows::Writing;
 use super::scan::{Scan, Scanned, Weighed, is_thin};
-use super::slots::is_of_slot;
+use super::slots::{self, Verified, is_of_slot};
 use super::state::{Garbage, Stage, Then, Upkeep, What};
 use super::survey::Survey;
 use super::walk::Walk;
@@ -146,6 +146,7 @@ impl<S: Storage> Volume<S> {
         if !is_over {
             return Ok(false);
         }
+        let slots = self.listed_slots()?;
         let stage = std::mem::replace(&mut upkeep.stage, Stage::Over);
         if let (Stage::Survey(survey), What::Collect(_, report)) = (stage, &mut upkeep.what) {
             listing.end(survey);
@@ -154,6 +155,7 @@ impl<S: Storage> Volume<S> {
         }
         let mut suspects = collect::suspects(&upkeep.garbage.listing);
         suspects.extend(self.find_losers(&mut upkeep.garbage));
+        suspects.extend(slots::suspects(&upkeep.garbage.listing, &slots));
         upkeep.stage = Stage::Inspect(Inspection::new(suspects));
         Ok(true)
     }
@@ -167,6 +169,7 @@ impl<S: Storage> Volume<S> {
         report.forged = verdicts.iter().filter(is_bad).count();
         let garbage = &mut upkeep.garbage;
         garbage.good = collect::good(verdicts);
+        garbage.slots = Verified::of(verdicts);
         garbage.losers.judge(verdicts);
         // Without an old checkpoint no page is old.
         let oldest = garbage.history.oldest;

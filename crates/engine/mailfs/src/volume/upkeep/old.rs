@@ -41,12 +41,11 @@ impl<S: Storage> Volume<S> {
         present: Present,
         report: &mut CollectReport,
     ) -> Result<BTreeSet<MailId>, Errno> {
-        let rows = self.slots()?;
-        let listed: BTreeSet<MailId> = rows.into_values().map(|row| row.mail).collect();
+        let listed = self.listed_slots()?;
         let listing = &garbage.listing;
         let numbers = self.terms.accounts.iter().map(|terms| terms.account);
         let read = numbers.filter(|account| !listing.unread.contains_key(account));
-        let slots = Slots::of(&listing.slots, &listed, read);
+        let slots = Slots::of(&listing.slots, &listed, &garbage.slots, read);
         for (mail, (subject, copies)) in &slots.superseded {
             let subject = Subject {
                 pack: number_of(*mail),

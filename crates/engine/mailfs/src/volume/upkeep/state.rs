@@ -14,6 +14,7 @@ use super::losers::Losers;
 use super::moving::Moving;
 use super::rows::{Removing, Writing};
 use super::scan::{Scan, Weighed};
+use super::slots::Verified;
 use super::survey::{Inventory, Look, Survey};
 use super::walk::Walk;
 use crate::format::{Locator, MailCopy, MailId};
@@ -114,6 +115,8 @@ pub(super) struct Garbage {
     /// Packs that snapshots need.
     pub(super) packs: BTreeSet<u64>,
     pub(super) good: BTreeSet<MailCopy>,
+    /// What the mails of listed key slots are.
+    pub(super) slots: Verified,
     /// Packs weighed and not yet decided about.
     pub(super) weighed: VecDeque<Weighed>,
     pub(super) plan: Plan,

@@ -134,3 +134,66 @@ fn an_account_without_the_slot_that_counts_gets_it_before_it_loses_the_old_one()
     world.collect().unwrap();
     assert_eq!(found(&mut world), [(0, 1), (0, 1)]);
 }
+
+/// The second account has the new slot by a subject only: the body is that of the old slot.
+fn forge_new_slot(world: &mut World) {
+    let new = slot(1, NEW, &first_keys()).head.mail.to_string();
+    let head = world.shelf(2, "head");
+    let begin = |mail: &Bytes| mail.windows(4).position(|at| at == b"\r\n\r\n").unwrap();
+    let has = |mail: &Bytes, word: &str| {
+        let subject = &mail[..begin(mail)];
+        subject.windows(word.len()).any(|at| at == word.as_bytes())
+    };
+    let is_new = |mail: &Bytes| has(mail, &format!("i{new}"));
+    let is_old = |mail: &&Bytes| has(mail, "kslot") && !is_new(mail);
+    let old = head.mails.values().find(is_old).unwrap().clone();
+    let mail = head.mails.values_mut().find(|mail| is_new(mail)).unwrap();
+    let subject = mail[..begin(mail)].to_vec();
+    *mail = [subject.as_slice(), &old[begin(&old)..]].concat().into();
+}
+
+/// By its subject the account had the slot that counts, so that the old ones left, and no secret opened the account.
+#[test]
+fn an_account_whose_listed_slot_is_forged_keeps_the_old_one_until_it_has_another() {
+    let mut world = World::with_slot(2);
+    world.fortune = Box::new(|account, request| match request {
+        Request::Remove { .. } if account.0 == 2 => Luck::Lost,
+        _ => Luck::Good,
+    });
+    world.change(change()).unwrap();
+    world.fortune = Box::new(|_, _| Luck::Good);
+    forge_new_slot(&mut world);
+    assert_eq!(found(&mut world), [(0, 1), (2, 0)]);
+    let first = world.collect().unwrap();
+    assert_eq!((first.orphans, first.forged), (0, 1));
+    world.pass(Duration::from_secs(60));
+    assert_eq!(found(&mut world), [(0, 1), (2, 1)]);
+    world.days(1);
+    assert_eq!(world.collect().unwrap().orphans, 1);
+    world.days(2);
+    world.collect().unwrap();
+    // The forged mail is not ours to remove.
+    assert_eq!(found(&mut world), [(0, 1), (1, 1)]);
+}
+
+/// What cannot be read today is neither there nor absent.
+#[test]
+fn slots_that_cannot_be_read_decide_nothing() {
+    let mut world = World::with_slot(2);
+    world.fortune = Box::new(|account, request| match request {
+        Request::Remove { .. } if account.0 == 2 => Luck::Lost,
+        _ => Luck::Good,
+    });
+    world.change(change()).unwrap();
+    world.fortune = Box::new(|account, request| match request {
+        Request::Read { mailbox, .. } if account.0 == 2 && mailbox == "head" => Luck::Lost,
+        _ => Luck::Good,
+    });
+    let before = world.shelf(2, "head").mails.len();
+    assert_eq!(world.collect().unwrap().orphans, 0);
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.shelf(2, "head").mails.len(), before);
+    world.fortune = Box::new(|_, _| Luck::Good);
+    world.days(1);
+    assert_eq!(world.collect().unwrap().orphans, 1);
+}
