@@ -371,7 +371,8 @@ pub struct CheckArgs {
     pub(crate) repair: bool,
     /// Where the accounts lack commits that this machine has seen, accept their older state.
     ///
-    /// Changes of this machine that no server had are brought in: what the older state cannot take becomes conflict copies.
+    /// Changes of this machine that no server had are brought in: what the older state cannot take becomes conflict copies. Commits
+    /// of the state that is left leave the copies on further accounts.
     #[arg(long)]
     pub(crate) accept_rollback: bool,
     /// Where this machine was away for longer than the volume keeps versions, go on without its unsent changes.

@@ -37,6 +37,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(String, ExitCode), Failure> {
         leave: Leave {
             // A journal that is brought in may know commits that the accounts have lost.
             accept_rollback: args.accept_rollback || args.bring_in.is_some(),
+            leaves_branch: args.accept_rollback,
             journal_aside: args.set_journal_aside,
         },
         ..How::default()

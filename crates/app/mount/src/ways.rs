@@ -135,6 +135,9 @@ pub(crate) fn open(
     {
         note_lead(volume, known, state)?;
     }
+    if let (true, Ok(volume)) = (how.leave.leaves_branch, &mut opened) {
+        volume.leave_branch(moment(clock.now()));
+    }
     opened.map(Live::new).map_err(Refusal::of)
 }
 

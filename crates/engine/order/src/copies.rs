@@ -3,9 +3,10 @@
 //!
 //! Every commit in a copy's log is part of the chain. Several are appended at once, and an account may refuse one and take the
 //! next, so the end of a copy's log tells the newest commit there and the holes before; whole logs are compared only where the
-//! end tells nothing.
+//! end tells nothing, and by each collection.
 
 mod answers;
+mod branch;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -43,6 +44,8 @@ enum What {
     CopyPages,
     LeadPages,
     Read(MailId),
+    /// Commits of a branch that the chain has left.
+    Remove,
     /// A commit of a generation.
     Commit(u64),
     /// A mail that was read from the lead.
@@ -114,6 +117,12 @@ pub struct Copy {
     missing: VecDeque<Missing>,
     lead_log: Option<(u32, Vec<Listed>)>,
     copy_log: Option<Vec<Listed>>,
+    copy_validity: u32,
+    /// Whether commits of a branch that the chain has left are to leave the copy.
+    leaves_branch: bool,
+    /// UIDs of such commits.
+    left: VecDeque<Vec<u32>>,
+    is_removing: bool,
     /// The newest commit of the chain when the log was last looked through for copies of other mounts.
     looked: u64,
     is_looking: bool,
@@ -122,6 +131,8 @@ pub struct Copy {
     pages_validity: u32,
     fetch: Option<Fetch>,
     queue: VecDeque<Next>,
+    /// The request that follows the listing of the copy's log.
+    behind_copy: Option<Next>,
     /// Whether whole logs are compared, whatever the end of the copy's log tells.
     is_thorough: bool,
     /// How long nothing is asked for the copy.
@@ -142,6 +153,10 @@ impl Default for Copy {
             missing: VecDeque::new(),
             lead_log: None,
             copy_log: None,
+            copy_validity: 0,
+            leaves_branch: false,
+            left: VecDeque::new(),
+            is_removing: false,
             looked: 0,
             is_looking: false,
             pages: Pages::Unknown,
@@ -149,6 +164,7 @@ impl Default for Copy {
             pages_validity: 0,
             fetch: None,
             queue: VecDeque::new(),
+            behind_copy: None,
             is_thorough: false,
             pause: Pause::default(),
             others: Vec::new(),
@@ -173,6 +189,7 @@ impl Copy {
             turn: self.turn.wrapping_add(1),
             pages_validity: self.pages_validity,
             is_thorough: self.is_thorough,
+            leaves_branch: self.is_leaving(),
             pause: self.pause,
             ..Self::default()
         };
@@ -238,7 +255,7 @@ impl Copy {
     #[must_use]
     pub fn is_level(&self, recent: &Recent) -> bool {
         let knows = matches!(self.stage, Stage::Next(_)) && self.pages == Pages::Known;
-        knows && self.behind(recent) == (0, 0)
+        knows && !self.is_leaving() && self.behind(recent) == (0, 0)
     }
 
     /// Whether the copy has commits of a branch that the chain has left, after a rollback: the copy cannot tell which branch
@@ -303,8 +320,11 @@ impl Copy {
         now: Timestamp,
         has_lead: bool,
     ) -> Option<Next> {
-        if self.fetch.is_some() || self.is_looking {
+        if self.fetch.is_some() || self.is_looking || self.is_removing {
             return None;
+        }
+        if let Some(uids) = self.left.pop_front() {
+            return Some(self.remove(uids));
         }
         if !self.missing.is_empty() {
             if !has_lead {
@@ -373,8 +393,14 @@ impl Copy {
         let all = listing(list(LOG_MAILBOX, 1));
         let copy = listing(list(LOG_COPY_MAILBOX, 1));
         let of_copy = Next::Ask(self.ticket(What::CopyLog), copy);
+        let of_lead = Next::AskLead(self.ticket(What::LeadLog), all);
+        if self.leaves_branch {
+            // The lead is listed behind the copy, so that the list has whatever another mount has copied meanwhile.
+            self.behind_copy = Some(of_lead);
+            return Some(of_copy);
+        }
         self.queue.push_back(of_copy);
-        Some(Next::AskLead(self.ticket(What::LeadLog), all))
+        Some(of_lead)
     }
 
     fn poll_pages(&mut self, has_lead: bool) -> Option<Next> {

@@ -18,7 +18,7 @@ use super::found::Found;
 use super::job::{Job, Task};
 use super::record::Won;
 use super::state::{Asked, Volume, Working};
-use super::step::{Notice, Step};
+use super::step::{Moment, Notice, Step};
 use crate::breakage::{Breakage, is_broken};
 use crate::format::{FormatError, MailId, Subject};
 
@@ -307,6 +307,16 @@ impl<S: Storage> Volume<S> {
     pub(super) fn compare_mirrors(&mut self) {
         let copies = self.mirrors.copies.values_mut();
         copies.for_each(Copy::compare_whole);
+        self.tend_mirrors();
+    }
+
+    /// A person has accepted a rollback: commits of the branch that the chain has left leave the copies.
+    pub fn leave_branch(&mut self, now: Moment) {
+        self.at(now);
+        for account in self.further_accounts() {
+            let copy = self.mirrors.copies.entry(account).or_default();
+            copy.leave_branch();
+        }
         self.tend_mirrors();
     }
 

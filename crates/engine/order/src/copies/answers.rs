@@ -7,6 +7,7 @@ use vere_placement::accounts::{LOG_COPY_MAILBOX, LOG_MAILBOX};
 use vere_ports::mail_accounts::{Answer, Fault, Listed};
 use vere_units::Timestamp;
 
+use super::branch::left_branch;
 use super::{Copy, Fetched, Next, Pages, Stage, TAIL, Ticket, What, list, listing};
 use crate::compare::{Missing, missing_commits, missing_pages};
 use crate::format::{Kind, MailId, Subject};
@@ -59,6 +60,7 @@ impl Copy {
                 self.pause.end();
                 self.fetch.take_if(|fetch| fetch.missing.mail == mail);
             }
+            (What::Remove, _) => self.is_removing = false,
             (What::Commit(generation), _) => {
                 self.pause.end();
                 self.sending.remove(&generation);
@@ -99,7 +101,11 @@ impl Copy {
             }
             What::Tail(first) => self.judge_tail(first, &mails, recent),
             What::Look => self.look(&mails, recent),
-            What::CopyLog => self.copy_log = Some(mails),
+            What::CopyLog => {
+                self.copy_validity = uid_validity;
+                self.copy_log = Some(mails);
+                self.queue.extend(self.behind_copy.take());
+            }
             What::LeadLog => self.lead_log = Some((uid_validity, mails)),
             What::CopyPages => {
                 if let Pages::Listing(_, copy) = &mut self.pages {
@@ -114,7 +120,7 @@ impl Copy {
                     *lead = Some(mails);
                 }
             }
-            What::Read(_) | What::Commit(_) | What::Made(_) => {}
+            What::Read(_) | What::Remove | What::Commit(_) | What::Made(_) => {}
         }
         self.end_pages();
     }
@@ -202,7 +208,13 @@ impl Copy {
             self.pause.lengthen(now);
             return Ok(true);
         };
+        if self.leaves_branch {
+            self.left = left_branch(lead, copy, recent);
+            self.leaves_branch = false;
+        }
         self.others = others_of(copy, recent);
+        let left: HashSet<MailId> = self.left_mails(copy);
+        self.others.retain(|(_, mail)| !left.contains(mail));
         let last = copy.iter().map(|mail| mail.uid).max();
         self.known = last.unwrap_or(0);
         self.missing = missing.into();
@@ -246,7 +258,7 @@ impl Copy {
     }
 }
 
-fn commits_of(mails: &[Listed]) -> HashSet<MailId> {
+pub(super) fn commits_of(mails: &[Listed]) -> HashSet<MailId> {
     let subjects = mails
         .iter()
         .filter_map(|mail| Subject::parse(&mail.subject).ok());

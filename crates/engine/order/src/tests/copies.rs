@@ -222,3 +222,102 @@ fn a_copy_with_another_branch_is_told_apart() {
     copy.reset();
     assert!(!copy.has_other_branch(&recent));
 }
+
+/// A commit on the branch that the chain has left.
+fn stray(uid: u32, number: u8, (parent, generation): (MailId, u64)) -> Listed {
+    let head = head_of(number, Kind::Commit);
+    Listed {
+        uid,
+        size: 1_000,
+        subject: Subject::of(&head, Some(parent), Some(generation)).to_string(),
+    }
+}
+
+/// Compares whole logs; the copy is listed before the lead.
+fn leave(copy: &mut Copy, recent: &Recent, lead: Vec<Listed>, of_copy: Vec<Listed>) {
+    copy.leave_branch();
+    let uid_next = of_copy.last().map_or(1, |last| last.uid + 1);
+    let (end, _) = ask(copy, recent);
+    answer(copy, recent, end, listing(uid_next, Vec::new()));
+    let (tail, _) = ask(copy, recent);
+    answer(copy, recent, tail, listing(uid_next, of_copy.clone()));
+    let mut of_copy = Some(of_copy);
+    let mut lead = Some(lead);
+    for mailbox in [LOG_COPY_MAILBOX, LOG_MAILBOX] {
+        let (ticket, request) = ask(copy, recent);
+        let Request::List { mailbox: of, .. } = request else {
+            panic!("{request:?}");
+        };
+        assert_eq!(of, mailbox_name(mailbox));
+        let mails = if mailbox == LOG_MAILBOX {
+            lead.take()
+        } else {
+            of_copy.take()
+        };
+        answer(copy, recent, ticket, listing(uid_next, mails.unwrap()));
+    }
+    let never = &mut |_: &Subject| Ok::<bool, ()>(false);
+    assert_eq!(copy.compare((recent, NOW), never), Ok(true));
+}
+
+#[test]
+fn the_branch_that_the_chain_has_left_leaves_the_copy() {
+    let recent = recent(1..=5);
+    let mut mails = log(1, &[1, 2, 3]);
+    mails.push(stray(4, 74, (id(3), 4)));
+    mails.push(stray(5, 75, (id(74), 5)));
+    mails.push(stray(6, 76, (id(75), 6)));
+    let mut copy = copy_with(&recent, mails.clone());
+    assert!(copy.has_other_branch(&recent));
+    leave(&mut copy, &recent, log(1, &[1, 2, 3, 4, 5]), mails);
+    assert!(!copy.is_level(&recent));
+    let (ticket, request) = ask(&mut copy, &recent);
+    let expected = Request::Remove {
+        mailbox: mailbox_name(LOG_COPY_MAILBOX),
+        uid_validity: NUMBERS,
+        uids: vec![4, 5, 6],
+    };
+    assert_eq!(request, expected);
+    assert_eq!(copy.poll(&recent, NOW, false), None);
+    answer(&mut copy, &recent, ticket, Ok(Answer::Removed));
+    assert!(!copy.has_other_branch(&recent));
+    // The chain's own commits follow.
+    assert_eq!(fill(&mut copy, &recent, Some(mail(4))), 4);
+    assert_eq!(fill(&mut copy, &recent, Some(mail(5))), 5);
+    assert_eq!(copy.has(), Some(5));
+}
+
+#[test]
+fn commits_that_the_lead_still_lists_stay_in_the_copy() {
+    let recent = recent(3..=5);
+    // An open commit beside the chain, a newer one of another mount, and one of long ago.
+    let open = stray(5, 74, (id(3), 4));
+    let newer = stray(6, 76, (id(5), 6));
+    let mut mails = log(1, &[2, 3, 4, 5]);
+    mails.extend([open.clone(), newer.clone()]);
+    let mut lead = log(1, &[3, 4, 5]);
+    lead.extend([open, newer]);
+    let mut copy = copy_with(&recent, mails.clone());
+    leave(&mut copy, &recent, lead, mails);
+    assert!(!matches!(
+        copy.poll(&recent, NOW, true),
+        Some(Step::Ask(_, Request::Remove { .. }))
+    ));
+    assert!(copy.has_other_branch(&recent));
+}
+
+#[test]
+fn a_removal_that_fails_is_tried_again() {
+    let recent = recent(1..=4);
+    let mut mails = log(1, &[1, 2, 3]);
+    mails.push(stray(4, 74, (id(3), 4)));
+    let mut copy = copy_with(&recent, mails.clone());
+    leave(&mut copy, &recent, log(1, &[1, 2, 3, 4]), mails.clone());
+    let (ticket, _) = ask(&mut copy, &recent);
+    let cut = Err(Fault::Unreachable("cut".to_owned()));
+    assert!(copy.answered(ticket, cut, (&recent, NOW)).is_err());
+    assert!(!copy.is_level(&recent));
+    leave(&mut copy, &recent, log(1, &[1, 2, 3, 4]), mails);
+    let (_, request) = ask(&mut copy, &recent);
+    assert!(matches!(request, Request::Remove { uids, .. } if uids == [4]));
+}

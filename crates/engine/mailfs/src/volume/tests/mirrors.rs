@@ -382,3 +382,70 @@ fn the_checker_notices_commits_that_are_copied_before_they_are_won() {
     break_by(None);
     assert!(!is_right);
 }
+
+/// Nothing but whole logs tells of a hole before the end of the copy's log and before the commits in memory.
+#[test]
+fn a_collection_finds_holes_of_long_ago() {
+    let mut world = world(2);
+    // An opening reads some commits before its checkpoint.
+    for number in 0..60 {
+        world.put_root(&format!("f{number}"), b"x");
+        world.sync().unwrap();
+    }
+    world.finish().unwrap();
+    let copy = world.accounts.get_mut(&2).unwrap();
+    let log = copy.mailbox("log-copy").unwrap();
+    let second = *log.mails.keys().nth(1).unwrap();
+    log.mails.remove(&second);
+    world.lose_folder();
+    world.mount().unwrap();
+    world.pass(Duration::from_secs(60));
+    let (lead, copy) = (world.ids(1, "log"), world.ids(2, "log"));
+    assert_eq!(copy.len() + 1, lead.len(), "nobody has looked");
+    let now = world.moment();
+    let terms = crate::volume::CollectTerms::DEFAULT;
+    assert!(world.volume().collect(now, terms));
+    for _ in 0..3 {
+        world.pass(Duration::from_secs(60));
+    }
+    world.check_copies();
+    assert!(world.status().mirrors[0].is_level);
+}
+
+/// A person accepts that the lead was set back: the commits behind leave the copy, and the copy is one again.
+#[test]
+fn a_left_branch_leaves_the_copy() {
+    let mut world = world(2);
+    world.put_root("first", b"1");
+    world.sync().unwrap();
+    world.pass(Duration::from_secs(60));
+    let lead = world.accounts[&1].clone();
+    for number in 0..3 {
+        world.put_root(&format!("lost{number}"), b"2");
+        world.sync().unwrap();
+    }
+    world.pass(Duration::from_secs(60));
+    let numbers = world.ids(2, "log").len();
+    // The provider restores the account. The journal of this machine is set aside.
+    world.accounts.insert(1, lead);
+    world.lose_folder();
+    world.mount().unwrap();
+    world.put_root("second", b"3");
+    world.sync().unwrap();
+    for _ in 0..3 {
+        world.pass(Duration::from_secs(60));
+    }
+    assert!(!world.status().mirrors[0].is_level);
+    assert!(world.ids(2, "log").len() > numbers);
+    let now = world.moment();
+    world.volume().leave_branch(now);
+    for _ in 0..3 {
+        world.pass(Duration::from_secs(60));
+    }
+    world.check_copies();
+    assert!(world.status().mirrors[0].is_level);
+    // The copy stands in for the lead.
+    world.put_root("third", b"4");
+    world.finish().unwrap();
+    world.check_copies();
+}

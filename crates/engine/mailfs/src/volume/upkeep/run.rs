@@ -35,7 +35,12 @@ impl<S: Storage> Volume<S> {
 
     /// Begins a collection of garbage. Returns whether no other run is under way.
     pub fn collect(&mut self, now: Moment, terms: CollectTerms) -> bool {
-        self.begin_upkeep(now, What::Collect(terms, CollectReport::default()))
+        let has_begun = self.begin_upkeep(now, What::Collect(terms, CollectReport::default()));
+        if has_begun {
+            // Holes of long ago are found by whole logs alone.
+            self.compare_mirrors();
+        }
+        has_begun
     }
 
     /// Begins to put rows into commits, a bounded number at once. Returns whether no other run is under way.
