@@ -89,7 +89,8 @@ pub enum FsCommand {
     /// The exit code is 1 where something is wrong. With --json: volume, name, file, slot, accounts (number, url), key_slots (number, mail,
     /// label, state: opens, revoked, closed or untried; accounts), ignored (mails of others, or altered ones), accounts_behind (with
     /// older facts), accounts_failing, generation, fingerprint, checkpoint (the generation it covers, or null), commits (read behind
-    /// the checkpoint), writer, salvaged (null without --salvage), check (as of `vere fs check`).
+    /// the checkpoint), writer, salvaged (null without --salvage; restored_files and restored_folders have names, files have none),
+    /// check (as of `vere fs check`).
     Rebuild(RebuildArgs),
     /// Print the mode of a mounted volume, or switch mode and strategy.
     ///
@@ -308,10 +309,11 @@ pub struct RebuildArgs {
     /// The tag of the volume, where the accounts have several.
     #[arg(long = "volume", value_name = "TAG")]
     pub(crate) tag: Option<String>,
-    /// Where log or pages are beyond use, begin a new tree, with the content of files in lost+found.
+    /// Where the log is beyond use, bring files back by surviving pages, commits and packs.
     ///
-    /// Every pack and every commit with content is read and verified. Names and folders are lost; a file is named by its inode.
-    /// Where the log can be read, nothing is salvaged.
+    /// Every page, pack and commit is read and verified. Where the tree is empty, files and folders of the newest complete checkpoint
+    /// go back to their places, with the changes of later commits; else what the tree lacks goes to lost+found/tree. Content without
+    /// a name goes to lost+found, named by its inode. Where the log can be read, nothing is salvaged.
     #[arg(long)]
     pub(crate) salvage: bool,
     /// Print JSON.

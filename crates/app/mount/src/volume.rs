@@ -119,14 +119,14 @@ impl Live {
         self.volume.leaving(moment(now), account, elsewhere)
     }
 
-    /// Puts content without names into the tree.
+    /// Puts what a salvage has found into the tree. `known` is the generation up to which the chain has everything.
     pub(crate) fn salvage(
         &mut self,
         now: Now,
         owner: Caller,
-        found: &Salvaged,
+        (found, known): (&Arc<Salvaged>, u64),
     ) -> Result<Placed, Errno> {
-        self.volume.salvage(moment(now), owner, found)
+        self.volume.salvage(moment(now), owner, found, known)
     }
 
     /// The result of a run that has ended.

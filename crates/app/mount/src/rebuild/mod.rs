@@ -163,12 +163,15 @@ fn check(
             return checked(events);
         };
         let is_new = checkpoint.is_none() && commits == 0;
-        let is_lost = is_new || found.generation() > generation;
+        let begun = found.begun();
+        let is_lost = is_new || begun.is_some() || found.generation() > generation;
         if is_lost && !is_new {
             // The check has all pages read: what a file has already is no lost content.
             run_check(events, true)?;
         }
-        report.salvaged = salvage::place(&engine.host, events, found, is_lost)?;
+        // Of a salvage that was broken off the chain has nothing whole.
+        let known = is_lost.then(|| if begun.is_some() { 0 } else { generation });
+        report.salvaged = salvage::place(&engine.host, events, found, known)?;
         checked(events)
     });
     let status = engine

@@ -1,4 +1,4 @@
-//! `vere fs rebuild --salvage`: content without names, where log or pages are beyond use.
+//! `vere fs rebuild --salvage`: names by surviving pages, and content by packs, where the log is beyond use.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use vere_mailfs::format::Keys;
-use vere_mailfs::volume::{Placed, Salvage, Salvaged, lost_writer};
+use vere_mailfs::volume::{Past, Placed, Salvage, Salvaged, begun_writer};
 use vere_ports::files::Caller;
 use vere_process::failure::Failure;
 use vere_recovery::Recovered;
@@ -64,34 +64,36 @@ pub(super) fn read(
 /// What a new tree begins with, should the log have no commit at all.
 pub(super) fn lost(found: &Salvaged, recovered: &Recovered) -> Lost {
     let mut rows = recovered.facts.rows.clone();
-    rows.push(lost_writer(found.last_writer()));
+    let generation = found.generation().max(recovered.facts.generation);
+    rows.push(begun_writer(found.last_writer(), generation));
     Lost {
         last_writer: found.last_writer(),
-        generation: found.generation().max(recovered.facts.generation),
+        generation,
         rows,
         owner: owner(),
     }
 }
 
-/// Puts the content into the tree, where the log has lost commits. `generation` is that of the newest commit in the chain.
+/// Puts names and content into the tree. `known` is the generation up to which the chain has everything; absent where no commit
+/// is lost.
 pub(super) fn place(
     host: &Host<Live>,
     events: &Sender<Event<Live>>,
     found: &Arc<Salvaged>,
-    is_lost: bool,
+    known: Option<u64>,
 ) -> Result<Value, Failure> {
-    if !is_lost {
+    let Some(known) = known else {
         return Ok(report(found, None));
-    }
+    };
     let of = Arc::clone(found);
     let placed = host.with(SILENCE_MAX, move |live, now| {
-        live.salvage(now, owner(), &of)
+        live.salvage(now, owner(), (&of, known))
     });
     let placed = placed.ok_or_else(|| {
         Failure::new("expected an answer of the engine within 10 minutes; found none")
     })?;
     let placed = placed.map_err(|errno| Failure::new(format!("rows of the volume: {errno}")))?;
-    if placed.files > 0 {
+    if placed.has_any() {
         let bar = bar("writing");
         let written = runs::wait(events, &mut |stage, done, all| {
             bar.set_message(stage);
@@ -105,10 +107,27 @@ pub(super) fn place(
 
 fn report(found: &Salvaged, placed: Option<&Placed>) -> Value {
     let report = found.report();
+    let past = found.past.as_ref();
+    let restored = placed.map(|placed| placed.restored).unwrap_or_default();
+    let has_restored = restored.files > 0 || restored.folders > 0;
+    let is_in_place = placed.is_some_and(|placed| placed.is_in_place);
+    let folder = placed.filter(|placed| {
+        placed.files > 0 || has_restored && !placed.is_in_place || restored.lost > 0
+    });
     json!({
-        "folder": placed.filter(|placed| placed.files > 0).map(|placed| &placed.folder),
+        "folder": folder.map(|placed| &placed.folder),
         "files": placed.map_or(0, |placed| placed.files),
         "octets": placed.map_or(0, |placed| placed.octets),
+        "restored_files": restored.files,
+        "restored_folders": restored.folders,
+        "restored_in_place": has_restored.then_some(is_in_place),
+        "restored_left_out": restored.left_out,
+        "pages": report.pages,
+        "pages_generation": past.map(Past::covers),
+        "pages_complete": past.map(Past::is_whole),
+        "pages_missing": past.map_or(0, Past::missing),
+        "pages_spare": past.map_or(0, Past::spare),
+        "pages_left_out": report.pages_left_out,
         "packs": report.packs,
         "commits": report.commits,
         "frames": report.frames,
@@ -119,17 +138,51 @@ fn report(found: &Salvaged, placed: Option<&Placed>) -> Value {
     })
 }
 
+/// What surviving pages have given back, as a line.
+fn restored(salvaged: &Value) -> Option<String> {
+    let number = |key: &str| salvaged[key].as_u64().unwrap_or(0);
+    let is_in_place = salvaged["restored_in_place"].as_bool()?;
+    let place = match (is_in_place, salvaged["folder"].as_str()) {
+        (false, Some(folder)) => format!("into the folder {folder}/tree"),
+        _ => "to their places".to_owned(),
+    };
+    let whole = match salvaged["pages_complete"].as_bool() {
+        Some(true) => "complete".to_owned(),
+        _ => format!(
+            "{} of its pages are lost, {} pages of other checkpoints are used",
+            number("pages_missing"),
+            number("pages_spare")
+        ),
+    };
+    Some(format!(
+        "{} files and {} folders are restored {place}, by the checkpoint of generation {} ({whole}) and later commits\n",
+        number("restored_files"),
+        number("restored_folders"),
+        number("pages_generation"),
+    ))
+}
+
 /// For people.
 pub(super) fn shown(salvaged: &Value) -> String {
     let number = |key: &str| salvaged[key].as_u64().unwrap_or(0);
-    let mut text = match salvaged["folder"].as_str() {
-        Some(folder) => format!(
+    let mut text = restored(salvaged).unwrap_or_default();
+    text.push_str(&match salvaged["folder"].as_str() {
+        Some(folder) if number("files") > 0 => format!(
             "{} files with {} octets are salvaged into the folder {folder}",
             number("files"),
             number("octets")
         ),
-        None => "nothing is salvaged: no content without a file".to_owned(),
-    };
+        _ => "nothing is salvaged: no content without a file".to_owned(),
+    });
+    for (key, what) in [
+        ("restored_left_out", "files"),
+        ("pages_left_out", "pages and rows"),
+        ("frames_left_out", "frames"),
+    ] {
+        if number(key) > 0 {
+            text.push_str(&format!("; {} {what} are beyond the bounds", number(key)));
+        }
+    }
     text.push_str(&format!(
         "; {} packs and {} commits read, {} damaged frames",
         number("packs"),

@@ -259,3 +259,35 @@ fn content_is_salvaged_where_log_and_pages_are_gone() {
     let report = json(rebuilding(&volume, &["bob"]).arg("--salvage"));
     assert_eq!(report["salvaged"]["files"], 0, "{report}");
 }
+
+#[test]
+fn names_are_salvaged_by_pages_where_the_log_is_gone() {
+    let Some(volume) = Volume::new() else { return };
+    volume.mount();
+    let folder = volume.point().join("papers/of 2026");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("large"), content(3)).expect("a file");
+    fs::copy(folder.join("large"), volume.point().join("equal")).expect("a file");
+    fs::hard_link(folder.join("large"), volume.point().join("second")).expect("a link");
+    volume.umount();
+    for mailbox in mailboxes(&volume, "bob", ".log") {
+        empty(&mailbox);
+    }
+    lose_machine(&volume);
+    let report = json(rebuilding(&volume, &["bob"]).arg("--salvage"));
+    let salvaged = &report["salvaged"];
+    assert_eq!(salvaged["files"], 0, "{report}");
+    assert_eq!(salvaged["restored_files"], 2, "{report}");
+    assert_eq!(salvaged["restored_folders"], 2, "{report}");
+    assert_eq!(salvaged["restored_in_place"], true, "{report}");
+    assert_eq!(salvaged["pages_complete"], true, "{report}");
+    assert_eq!(report["check"]["clean"], true, "{report}");
+    volume.mount();
+    for name in ["papers/of 2026/large", "equal", "second"] {
+        let found = fs::read(volume.point().join(name)).expect("a file");
+        assert!(found == content(3), "{name}");
+    }
+    assert!(!volume.point().join("lost+found").exists());
+    fs::write(volume.point().join("new"), "x").expect("a file");
+    volume.umount();
+}

@@ -1,6 +1,7 @@
 //! Rows of a run on the way into the chain, and mails on the way out of accounts.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 
 use vere_ports::mail_accounts::{Answer, Fault, Listed, Request, UidRange};
 
@@ -17,11 +18,18 @@ const BATCHES_MAX: usize = 4;
 /// A changed row.
 pub type RowChange = (Vec<u8>, Option<Vec<u8>>);
 
+/// Rows that are made when their turn comes, so that never all of them are in memory.
+pub trait RowSource: Iterator<Item = RowChange> + fmt::Debug + Send {}
+
+impl<T: Iterator<Item = RowChange> + fmt::Debug + Send> RowSource for T {}
+
 /// Rows on the way into the chain.
 #[derive(Debug, Default)]
 pub struct Writing {
     /// Rows that are not changed yet.
     pub left: VecDeque<RowChange>,
+    /// Rows behind these.
+    pub source: Option<Box<dyn RowSource>>,
     /// Values that rows must have when they are changed: a row that a program has changed meanwhile stays.
     pub expected: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Rows that a commit must have before the next ones follow.
@@ -46,6 +54,21 @@ impl Writing {
         }
     }
 
+    /// About so many rows, made one by one.
+    pub fn of_source(source: Box<dyn RowSource>, all: usize) -> Self {
+        Self {
+            all,
+            source: Some(source),
+            ..Self::default()
+        }
+    }
+
+    /// The next row that is not changed yet.
+    pub fn next_row(&mut self) -> Option<RowChange> {
+        let next = self.left.pop_front();
+        next.or_else(|| self.source.as_mut()?.next())
+    }
+
     /// Rows that have changed already.
     pub fn of_keys(keys: Vec<Vec<u8>>) -> Self {
         Self {
@@ -61,8 +84,8 @@ impl Writing {
     }
 
     /// All rows.
-    pub const fn all(&self) -> usize {
-        self.all
+    pub fn all(&self) -> usize {
+        self.all.max(self.done)
     }
 }
 

@@ -1,16 +1,21 @@
-//! What a salvage has found: packs, frames by their inodes, and what surviving commits say about inodes.
+//! What a salvage has found: packs, frames by their inodes, pages, and what surviving commits say about inodes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::frames::{Content, Frame};
+use super::mark::begun;
+use super::pages::{At, Pages};
+use super::past::Past;
 use crate::format::commit::Record;
-use crate::format::{Kind, MailCopy, PackNumber, Subject};
-use crate::rows::{InodeRow, Key, PackRow, decode_entry};
+use crate::format::{Kind, MailCopy, MailId, PackNumber, Subject};
+use crate::rows::{InodeRow, Key, PackRow, decode_entry, writers_prefix};
 
 /// Frames in memory: about 256 MB. The content of further frames is counted and stays where it is.
 const FRAMES_MAX: usize = 4_000_000;
 /// Inodes about which commits are remembered.
 const HINTS_MAX: usize = 1_000_000;
+/// Commits that others name as merged, and roots that commits name.
+const NAMES_MAX: usize = 1_000_000;
 /// Mails with damage that are named.
 const NAMED_MAX: usize = 1_000;
 
@@ -21,6 +26,10 @@ pub struct SalvageReport {
     pub packs: usize,
     /// Commits read.
     pub commits: usize,
+    /// Pages that open.
+    pub pages: usize,
+    /// Pages and rows beyond the bounds of this run.
+    pub pages_left_out: usize,
     /// Frames that open.
     pub frames: usize,
     /// Frames that no copy has undamaged.
@@ -78,7 +87,16 @@ pub struct Salvaged {
     pub(super) writer: u16,
     /// Whether every mail is read.
     pub is_whole: bool,
-    report: SalvageReport,
+    /// Names and extents by surviving pages.
+    pub past: Option<Past>,
+    pub(super) pages: Pages,
+    /// Roots that commits name.
+    pub(super) roots: HashSet<At>,
+    /// Commits whose changes are in others.
+    pub(super) merged: HashSet<MailId>,
+    /// The newest word about an earlier salvage: the generation that tells, and [`begun`].
+    pub(super) mark: Option<(u64, Option<u64>)>,
+    pub(super) report: SalvageReport,
 }
 
 impl Salvaged {
@@ -92,6 +110,24 @@ impl Salvaged {
     #[must_use]
     pub const fn last_writer(&self) -> u16 {
         self.writer
+    }
+
+    /// The generation of the lost state behind which an earlier salvage has begun and not ended.
+    #[must_use]
+    pub fn begun(&self) -> Option<u64> {
+        self.mark.and_then(|(_, begun)| begun)
+    }
+
+    fn note_mark(&mut self, told_at: u64, mark: Option<u64>) {
+        let is_newer = self.mark.is_none_or(|(known, _)| known < told_at);
+        // At an equal generation the end of a salvage counts.
+        if is_newer
+            || self
+                .mark
+                .is_some_and(|(known, _)| known == told_at && mark.is_none())
+        {
+            self.mark = Some((told_at, mark));
+        }
     }
 
     /// The highest generation of an authentic commit.
@@ -116,9 +152,21 @@ impl Salvaged {
                 self.report.commits = self.report.commits.saturating_add(1);
                 self.generation = self.generation.max(record.generation);
                 self.hear(record, subject.pack.sequence());
+                self.note(record);
             }
+            None if subject.kind == Kind::Pages => {}
             None => self.report.packs = self.report.packs.saturating_add(1),
         }
+        for page in &content.pages {
+            self.writer = self.writer.max(page.writer);
+            // The new log begins above all that is lost.
+            self.generation = self.generation.max(page.covers);
+            if let Some(mark) = page.mark {
+                self.note_mark(page.covers, mark);
+            }
+        }
+        let pages = self.pages.take(content.pages);
+        self.report.pages = self.report.pages.saturating_add(pages);
         self.report.frames_damaged = self.report.frames_damaged.saturating_add(content.damaged);
         if content.frames.is_empty() {
             return;
@@ -155,6 +203,24 @@ impl Salvaged {
                 frame,
             });
         }
+    }
+
+    /// Remembers what a commit says about pages and other commits.
+    fn note(&mut self, record: &Record) {
+        if let Some(checkpoint) = &record.checkpoint
+            && self.roots.len() < NAMES_MAX
+        {
+            let root = &checkpoint.root;
+            self.roots.insert((root.mail, root.at));
+        }
+        let writers = record.rows.iter();
+        let writers = writers.filter(|row| row.key.starts_with(&writers_prefix()));
+        let mut marks = writers.filter_map(|row| begun(row.value.as_deref()?));
+        if let Some(mark) = marks.next_back() {
+            self.note_mark(record.generation, mark);
+        }
+        let room = NAMES_MAX.saturating_sub(self.merged.len());
+        self.merged.extend(record.merged.iter().take(room));
     }
 
     /// Remembers names and facts of inodes.
@@ -204,7 +270,7 @@ impl Salvaged {
     }
 }
 
-/// Whether a mail of this kind may have content.
-pub(super) const fn has_content(kind: Kind) -> bool {
-    matches!(kind, Kind::Commit | Kind::Data)
+/// Whether a mail of this kind may have content or names.
+pub(super) const fn is_of_use(kind: Kind) -> bool {
+    matches!(kind, Kind::Commit | Kind::Data | Kind::Pages)
 }

@@ -1,5 +1,6 @@
 //! The reading of every mail with content, from whichever account has a good copy.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +10,10 @@ use vere_units::Timestamp;
 
 use vere_placement::accounts::{AccountTerms, LOG_MAILBOX, mailbox_name};
 
-use super::found::{Salvaged, has_content};
+use super::again::Needed;
+use super::found::{Salvaged, is_of_use};
 use super::frames::{Content, read};
-use crate::format::{Encoding, Keys, MailCopy, MailId, Subject, VolumeId};
+use crate::format::{Encoding, Keys, Kind, MailCopy, MailId, Subject, VolumeId};
 use crate::survey::{Inventory, Look, Survey};
 
 /// Mails read at once.
@@ -28,14 +30,16 @@ pub enum SalvageStep {
 
 /// A mail to be read.
 #[derive(Debug)]
-struct Wanted {
-    subject: Subject,
+pub(super) struct Wanted {
+    pub(super) subject: Subject,
     /// One copy for each account.
-    copies: Vec<MailCopy>,
+    pub(super) copies: Vec<MailCopy>,
     /// Copies that were asked for.
-    tried: usize,
+    pub(super) tried: usize,
     best: Option<Content>,
-    reason: String,
+    pub(super) reason: String,
+    /// The generation of a commit, by its record.
+    pub(super) generation: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -47,13 +51,15 @@ enum Asked {
 /// A salvage under way.
 #[derive(Debug)]
 pub struct Salvage {
-    volume: VolumeId,
-    keys: Arc<Keys>,
-    encodings: HashMap<u16, Encoding>,
+    pub(super) volume: VolumeId,
+    pub(super) keys: Arc<Keys>,
+    pub(super) encodings: HashMap<u16, Encoding>,
     survey: Option<Survey>,
     inventory: Inventory,
-    mails: Vec<Wanted>,
-    waiting: VecDeque<usize>,
+    pub(super) mails: Vec<Wanted>,
+    pub(super) waiting: VecDeque<usize>,
+    /// Mails that are read again, once all are read.
+    pub(super) needed: Option<Needed>,
     asked: HashMap<RequestId, Asked>,
     /// Accounts that ask for patience, or whose budget is used up, and until when.
     rests: HashMap<u16, Timestamp>,
@@ -64,12 +70,14 @@ pub struct Salvage {
     now: Timestamp,
     last_id: u64,
     steps: VecDeque<SalvageStep>,
-    read: usize,
-    found: Salvaged,
+    pub(super) read: usize,
+    pub(super) found: Salvaged,
 }
 
 impl Salvage {
-    /// Begins: every mailbox of every account is listed, and every commit and data pack is read.
+    /// Begins: every mailbox of every account is listed, and every commit, data pack and mail of pages is read. Then it is known
+    /// which pages count, and their mails are read once more, along with the commits behind: so names need no more memory than
+    /// the pages that count.
     #[must_use]
     pub fn new(accounts: &[AccountTerms], volume: VolumeId, keys: Arc<Keys>) -> Self {
         let encodings = accounts.iter();
@@ -84,6 +92,7 @@ impl Salvage {
             inventory: Inventory::default(),
             mails: Vec::new(),
             waiting: VecDeque::new(),
+            needed: None,
             asked: HashMap::new(),
             rests: HashMap::new(),
             later: BTreeSet::new(),
@@ -106,7 +115,15 @@ impl Salvage {
     /// Whether everything is read: [`Self::finish`] follows.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.survey.is_none() && self.asked.is_empty() && self.later.is_empty()
+        self.needed.is_some() && self.has_read()
+    }
+
+    /// Whether nothing is under way.
+    fn has_read(&self) -> bool {
+        self.survey.is_none()
+            && self.asked.is_empty()
+            && self.later.is_empty()
+            && self.waiting.is_empty()
     }
 
     /// Whether an answer is on the way.
@@ -152,16 +169,26 @@ impl Salvage {
             None if self.asked.is_empty() && !self.later.is_empty() => (
                 "waiting for accounts that take no requests now",
                 self.read,
-                self.mails.len(),
+                self.all(),
             ),
-            None => ("reading", self.read, self.mails.len()),
+            None => ("reading", self.read, self.all()),
         }
+    }
+
+    /// Mails to be read, those that are read again twice.
+    fn all(&self) -> usize {
+        let again = self.needed.as_ref().map_or(0, Needed::mails);
+        self.mails.len().saturating_add(again)
     }
 
     /// What was found. Before the end nothing of this can be placed: what is unread would count as lost.
     #[must_use]
     pub fn finish(mut self) -> Salvaged {
         self.found.is_whole = self.is_over();
+        if let Some(past) = &self.found.past {
+            let left_out = &mut self.found.report.pages_left_out;
+            *left_out = left_out.saturating_add(past.rows_left_out);
+        }
         self.found
     }
 
@@ -224,10 +251,16 @@ impl Salvage {
             self.inventory = survey.finish();
             self.list();
         }
-        while self.asked.len() < READS_MAX
-            && let Some(number) = self.waiting.pop_front()
-        {
-            self.ask_mail(number);
+        loop {
+            while self.asked.len() < READS_MAX
+                && let Some(number) = self.waiting.pop_front()
+            {
+                self.ask_mail(number);
+            }
+            if self.needed.is_some() || !self.has_read() {
+                return;
+            }
+            self.read_again();
         }
     }
 
@@ -243,7 +276,7 @@ impl Salvage {
             let Ok(subject) = &seen.subject else {
                 continue;
             };
-            if !has_content(subject.kind) {
+            if !is_of_use(subject.kind) {
                 continue;
             }
             let wanted = mails.entry(subject.mail).or_insert_with(|| Wanted {
@@ -252,6 +285,7 @@ impl Salvage {
                 tried: 0,
                 best: None,
                 reason: String::new(),
+                generation: None,
             });
             // UIDs rise, and the lowest one counts. A copy whose subject says something else is tried with its own words only.
             let is_known = |known: &MailCopy| known.account == copy.account;
@@ -260,11 +294,18 @@ impl Salvage {
             }
         }
         self.mails = mails.into_values().collect();
-        self.waiting = (0..self.mails.len()).collect();
+        let mut order: Vec<usize> = (0..self.mails.len()).collect();
+        // Pages of old checkpoints come last: what has no room is old.
+        order.sort_by_key(|number| {
+            let subject = self.mails.get(*number).map(|wanted| &wanted.subject);
+            let pages = subject.filter(|subject| subject.kind == Kind::Pages);
+            pages.map(|subject| Reverse(subject.generation))
+        });
+        self.waiting = order.into();
     }
 
     /// Asks for the next copy of a mail; without a further copy the best one counts.
-    fn ask_mail(&mut self, number: usize) {
+    pub(super) fn ask_mail(&mut self, number: usize) {
         if let Some(at) = self.choose(number) {
             self.later.insert((at, number));
             return;
@@ -304,27 +345,31 @@ impl Salvage {
             self.ask_mail(number);
             return;
         }
-        let Some(wanted) = self.mails.get_mut(number) else {
-            return;
-        };
         let encoding = copy.and_then(|copy| self.encodings.get(&copy.account).copied());
-        let content = match answer {
-            Ok(Answer::Read(parts)) => {
-                let text = parts.into_iter().next().unwrap_or_default();
-                let encoding = encoding.unwrap_or(Encoding::EightBit);
-                read(&text, encoding, &wanted.subject, (self.volume, &self.keys))
-                    .map_err(|error| error.to_string())
-            }
+        let encoding = encoding.unwrap_or(Encoding::EightBit);
+        let text = match answer {
+            Ok(Answer::Read(parts)) => Ok(parts.into_iter().next().unwrap_or_default()),
             Ok(_) => Err("the mail is gone".to_owned()),
             Err(fault) => Err(fault.to_string()),
         };
+        if self.needed.is_some() {
+            self.answered_again(number, encoding, text);
+            return;
+        }
+        let Some(wanted) = self.mails.get_mut(number) else {
+            return;
+        };
+        let content = text.and_then(|text| {
+            let of = (self.volume, &*self.keys);
+            read(&text, encoding, &wanted.subject, of).map_err(|error| error.to_string())
+        });
         match content {
             Ok(content) => {
                 let is_whole = content.damaged == 0;
                 let is_better = wanted
                     .best
                     .as_ref()
-                    .is_none_or(|best| best.frames.len() < content.frames.len());
+                    .is_none_or(|best| best.opened() < content.opened());
                 if is_better {
                     wanted.best = Some(content);
                 }
@@ -341,10 +386,14 @@ impl Salvage {
     /// No further copy is read.
     fn decide(&mut self, number: usize) {
         self.read = self.read.saturating_add(1);
+        if self.needed.is_some() {
+            self.give_up_again(number);
+            return;
+        }
         let Some(wanted) = self.mails.get_mut(number) else {
             return;
         };
-        let copies = std::mem::take(&mut wanted.copies);
+        let copies = wanted.copies.clone();
         for copy in &copies {
             let place = (copy.account, copy.mailbox);
             if let Some(number) = self.inventory.uid_validity(place.0, place.1) {
@@ -354,6 +403,8 @@ impl Salvage {
         match wanted.best.take() {
             Some(content) => {
                 let subject = wanted.subject;
+                let record = content.record.as_ref();
+                wanted.generation = record.map(|record| record.generation);
                 self.found.take(&subject, copies, content);
             }
             None => {

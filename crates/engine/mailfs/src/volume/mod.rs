@@ -77,7 +77,9 @@ pub use self::journal::JournalError;
 pub use self::local::CacheTerms;
 pub use self::mirrors::MirrorStatus;
 pub use self::register::Registrant;
-pub use self::salvage::{Placed, Salvage, SalvageReport, SalvageStep, Salvaged, lost_writer};
+pub use self::salvage::{
+    Count, Past, Placed, Salvage, SalvageReport, SalvageStep, Salvaged, begun_writer, lost_writer,
+};
 pub use self::state::Volume;
 pub use self::status::{GroupStatus, RowsStatus, Status};
 pub use self::step::Step;

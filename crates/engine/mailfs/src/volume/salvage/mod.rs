@@ -1,7 +1,9 @@
-//! Content without names, found by a [`Salvage`]: [`Volume::salvage`](super::Volume::salvage) puts the files into a folder
-//! `lost+found`.
+//! What a [`Salvage`] has found comes back as files: [`Volume::salvage`](super::Volume::salvage) puts names and content into the
+//! tree.
 
 mod place;
 
-pub use place::{Placed, lost_writer};
-pub use vere_inventory::salvage::{Salvage, SalvageReport, SalvageStep, Salvaged};
+pub use place::Placed;
+pub use vere_inventory::salvage::{
+    Count, Past, Salvage, SalvageReport, SalvageStep, Salvaged, begun_writer, lost_writer,
+};

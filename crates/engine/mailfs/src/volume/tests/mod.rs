@@ -31,6 +31,7 @@ mod random;
 mod reading;
 mod reopenings;
 mod rig;
+mod salvaged_pages;
 mod salvages;
 mod several;
 mod stand_ins;

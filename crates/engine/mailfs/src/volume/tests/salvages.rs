@@ -1,12 +1,14 @@
 //! Volumes whose log and pages are gone: the content comes back without names.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::volume::{Placed, Salvage, SalvageStep, Salvaged, Upkept};
 
 const ROOT: Inode = Inode::ROOT;
 
 /// Reads all mails with content.
-fn read(world: &mut World) -> Salvaged {
+pub(super) fn read(world: &mut World) -> Arc<Salvaged> {
     let mut salvage = Salvage::new(&world.terms.accounts, of().volume, of().keys);
     while !salvage.is_over() {
         let Some(SalvageStep::Ask(id, account, urgency, request)) = salvage.poll() else {
@@ -19,13 +21,14 @@ fn read(world: &mut World) -> Salvaged {
         let answer = world.carry_out(account, &request);
         salvage.answered(Timestamp::from_millis(world.now), id, answer);
     }
-    salvage.finish()
+    Arc::new(salvage.finish())
 }
 
 /// A new tree behind the lost one.
-fn begin_anew(world: &mut World, found: &Salvaged) {
+pub(super) fn begin_anew(world: &mut World, found: &Salvaged) {
     world.lose_folder();
-    let rows = vec![crate::volume::lost_writer(found.last_writer())];
+    let mark = crate::volume::begun_writer(found.last_writer(), found.generation());
+    let rows = vec![mark];
     let (terms, disk, now) = (world.terms.clone(), world.disk.clone(), world.moment());
     let first = (found.generation(), rows.as_slice());
     let volume = Volume::create_behind(of(), first, terms, disk, [77; 16], (CALLER, now));
@@ -34,9 +37,14 @@ fn begin_anew(world: &mut World, found: &Salvaged) {
     assert!(world.volume().is_quiet());
 }
 
-fn place(world: &mut World, found: &Salvaged) -> Placed {
+pub(super) fn place(world: &mut World, found: &Arc<Salvaged>) -> Placed {
+    place_behind(world, found, 0)
+}
+
+/// Puts what was found into the tree. The chain has everything up to a generation.
+pub(super) fn place_behind(world: &mut World, found: &Arc<Salvaged>, known: u64) -> Placed {
     let now = world.moment();
-    let placed = world.volume().salvage(now, CALLER, found).unwrap();
+    let placed = world.volume().salvage(now, CALLER, found, known).unwrap();
     for _ in 0..100 {
         world.settle();
         match world.volume().take_upkept() {
@@ -74,7 +82,7 @@ pub(super) fn names(world: &mut World, folder: Inode) -> Vec<String> {
     }
 }
 
-fn lose(world: &mut World, mailbox: &str) {
+pub(super) fn lose(world: &mut World, mailbox: &str) {
     for account in world.accounts.values_mut() {
         if let Some(mailbox) = account.mailbox(mailbox) {
             mailbox.mails.clear();
@@ -126,7 +134,7 @@ fn content_comes_back_without_log_and_pages() {
     assert_clean(&mut world);
 }
 
-fn assert_clean(world: &mut World) {
+pub(super) fn assert_clean(world: &mut World) {
     let now = world.moment();
     let terms = crate::volume::CheckTerms {
         data: true,
@@ -184,7 +192,7 @@ fn what_the_log_still_has_gives_names_and_sizes() {
     // A second salvage finds nothing more.
     let found = read(&mut world);
     let now = world.moment();
-    let again = world.volume().salvage(now, CALLER, &found).unwrap();
+    let again = world.volume().salvage(now, CALLER, &found, 0).unwrap();
     assert_eq!((again.files, again.folder.as_str()), (0, "lost+found-2"));
 }
 
@@ -289,6 +297,6 @@ fn a_budget_that_is_used_up_loses_nothing() {
     world.fortune = Box::new(|_, _| Luck::Good);
     world.mount().unwrap();
     let now = world.moment();
-    let placed = world.volume().salvage(now, CALLER, &part);
+    let placed = world.volume().salvage(now, CALLER, &Arc::new(part), 0);
     assert_eq!(placed, Err(Errno::Again));
 }

@@ -17,7 +17,7 @@ use super::compare::{Comparison, Mount, compare};
 use super::finding::{CheckReport, CheckTerms};
 use super::inspect::{Inspected, Inspection};
 use super::moves::Moved;
-use super::rows::{RowChange, Writing};
+use super::rows::{RowSource, Writing};
 use super::state::{Garbage, Stage, Then, Ticket, Upkeep, Upkept, What};
 use super::survey::{Inventory, Survey};
 use super::{chain, check, tree};
@@ -43,13 +43,18 @@ impl<S: Storage> Volume<S> {
         has_begun
     }
 
-    /// Begins to put rows into commits, a bounded number at once. Returns whether no other run is under way.
-    pub(in crate::volume) fn begin_rows(&mut self, now: Moment, changes: Vec<RowChange>) -> bool {
+    /// Begins to put about so many rows into commits, a bounded number at once. Returns whether no other run is under way.
+    pub(in crate::volume) fn begin_rows(
+        &mut self,
+        now: Moment,
+        rows: Box<dyn RowSource>,
+        all: usize,
+    ) -> bool {
         self.at(now);
         if self.upkeep.is_some() {
             return false;
         }
-        let stage = Stage::Write(Writing::new(changes), Then::End);
+        let stage = Stage::Write(Writing::of_source(rows, all), Then::End);
         self.upkeep = Some(Box::new(self.new_run(What::Rows, stage)));
         self.tend();
         true

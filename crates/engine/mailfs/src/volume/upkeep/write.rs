@@ -42,20 +42,21 @@ impl<S: Storage> Volume<S> {
             writing.keys.clear();
             writing.is_wanted = false;
             writing.generation = None;
-            if writing.left.is_empty() {
-                return Ok(true);
-            }
-            let mut octets = 0_usize;
+            let (mut octets, mut is_over) = (0_usize, true);
             while writing.keys.len() < ROWS_MAX && octets < ROWS_OCTETS_MAX {
-                let Some((key, value)) = writing.left.pop_front() else {
+                let Some((key, value)) = writing.next_row() else {
                     break;
                 };
+                is_over = false;
                 let own = value.as_ref().map_or(0, Vec::len);
                 octets = octets.saturating_add(key.len()).saturating_add(own);
                 if self.may_write(writing, &key) {
                     self.change_row(key.clone(), value);
                     writing.keys.push(key);
                 }
+            }
+            if is_over {
+                return Ok(true);
             }
         }
     }

@@ -1,0 +1,341 @@
+//! A past state as rows of a new tree. Inodes get new numbers, so that nothing of a lost state can meet what writers make later.
+//! Files keep their names, facts and chunks; a chunk of several files is one of all of them again. Folders and files that no entry
+//! names go to the folder for lost files, and so do entries whose folder is lost.
+
+mod facts;
+mod places;
+mod rows;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use vere_ports::files::{Errno, FileKind, Inode};
+
+use self::facts::Facts;
+pub use self::facts::IsWanted;
+pub use self::rows::Restored;
+use super::{Past, Salvaged};
+use crate::collection::rows::RowChange;
+use crate::rows::{
+    EntryRow, Home, InodeRow, Key, ROOT_HOME, SLOT_MAX, decode_entry, decode_extents, encode_entry,
+    entry_key, inode_of,
+};
+
+/// A folder of the new tree: its number, and the home of its entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Folder {
+    /// The number.
+    pub inode: Inode,
+    /// The home.
+    pub home: Home,
+}
+
+/// Gives homes that no inode has had.
+pub type Homes<'a> = dyn FnMut() -> Result<Home, Errno> + 'a;
+
+/// What goes where.
+#[derive(Debug)]
+pub struct Restore {
+    facts: Facts,
+    owners: HashMap<Home, u64>,
+    /// Where entries of a home go.
+    homes: BTreeMap<Home, Folder>,
+    /// Folders in each home, old or new.
+    folders: HashMap<Home, u32>,
+    /// The folder for lost files.
+    lost: Folder,
+    /// Entries of the folder for lost files.
+    lost_entries: Vec<RowChange>,
+    /// Folders in the place of lost ones.
+    stand_ins: Vec<Folder>,
+    count: Count,
+}
+
+/// What is put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Files and the like under their names.
+    pub files: usize,
+    /// Folders.
+    pub folders: usize,
+    /// Those of them in the folder for lost files, since nothing names them or their folder.
+    pub lost: usize,
+    /// Inodes without room in memory.
+    pub left_out: usize,
+}
+
+/// Numbers for inodes, one home after another.
+struct Numbers<'a, 'b> {
+    homes: &'a mut Homes<'b>,
+    at: (Home, u32),
+}
+
+impl Numbers<'_, '_> {
+    fn next(&mut self) -> Result<Inode, Errno> {
+        if self.at.1 == 0 || self.at.1 >= SLOT_MAX {
+            self.at = ((self.homes)()?, 0);
+        }
+        self.at.1 = self.at.1.saturating_add(1);
+        Ok(inode_of(self.at.0, self.at.1))
+    }
+
+    fn folder(&mut self) -> Result<Folder, Errno> {
+        Ok(Folder {
+            inode: self.next()?,
+            home: (self.homes)()?,
+        })
+    }
+}
+
+impl Restore {
+    /// Reads a past state. `target` takes the place of the root folder, `lost` is the folder for what has no place, and `prefix` is
+    /// that of its name.
+    ///
+    /// # Errors
+    /// Failures to read rows of the new tree.
+    pub fn read(
+        found: &Salvaged,
+        past: &Past,
+        (target, lost, prefix): (Folder, Folder, &[u8]),
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Self, Errno> {
+        let has_pack = |pack: u64| found.packs.contains_key(&pack);
+        let facts = Facts::read(past, is_wanted, &has_pack, prefix)?;
+        let mut plan = Self {
+            owners: places::owners(&facts),
+            facts,
+            homes: BTreeMap::from([(ROOT_HOME, target)]),
+            folders: HashMap::new(),
+            lost,
+            lost_entries: Vec::new(),
+            stand_ins: Vec::new(),
+            count: Count::default(),
+        };
+        plan.count.left_out = plan.facts.left_out;
+        places::hang(&mut plan.facts, &plan.owners);
+        plan.choose(past);
+        Ok(plan)
+    }
+
+    /// Gives everything wanted a number and a place.
+    ///
+    /// # Errors
+    /// Those of `homes`.
+    pub fn give_places(&mut self, past: &Past, homes: &mut Homes<'_>) -> Result<(), Errno> {
+        let mut numbers = Numbers { homes, at: (0, 0) };
+        self.number(&mut numbers)?;
+        self.stand_in(past, &mut numbers)
+    }
+
+    /// What is put back.
+    #[must_use]
+    pub const fn count(&self) -> Count {
+        self.count
+    }
+
+    /// Names in the past's root folder that begin as the folder for lost files does.
+    pub fn has_root_name(&self, name: &[u8]) -> bool {
+        self.facts.root_names.contains(name)
+    }
+
+    /// The name of a lost inode without a row.
+    #[must_use]
+    pub fn name_of(&self, inode: u64) -> Option<&[u8]> {
+        self.facts.names.get(&inode).map(Vec::as_slice)
+    }
+
+    /// The row of the past's root folder.
+    #[must_use]
+    pub const fn root(&self) -> Option<&InodeRow> {
+        self.facts.root.as_ref()
+    }
+
+    /// Folders in the folder for lost files.
+    #[must_use]
+    pub fn lost_folders(&self) -> u32 {
+        self.folders_in(self.lost.home)
+    }
+
+    /// Whether the folder for lost files has entries.
+    #[must_use]
+    pub fn has_lost(&self) -> bool {
+        !self.lost_entries.is_empty()
+    }
+
+    /// Folders in the place of the root folder.
+    #[must_use]
+    pub fn root_folders(&self) -> u32 {
+        self.folders_in(self.homes.get(&ROOT_HOME).map_or(0, |root| root.home))
+    }
+
+    fn folders_in(&self, home: Home) -> u32 {
+        self.folders.get(&home).copied().unwrap_or(0)
+    }
+
+    /// Whether a chunk is no lost content: files that are put back have the chunk, or the past knows the pack and had no use for
+    /// the chunk.
+    pub fn is_known(
+        &self,
+        past: &Past,
+        known: &HashSet<(u64, u32)>,
+        (pack, at, inode): (u64, u32, u64),
+    ) -> bool {
+        if known.contains(&(pack, at)) {
+            return true;
+        }
+        if !self.facts.packs.contains(&pack) {
+            return false;
+        }
+        // Where leaves are gone, only a file with all of its extents tells what is of no use.
+        let node = self.facts.nodes.get(&inode);
+        past.is_whole()
+            || node.is_some_and(|node| {
+                node.new.is_some() && node.kind.is_some() && node.told >= node.size
+            })
+    }
+
+    /// Notes the chunks of all files that are put back.
+    pub fn note_chunks(&self, past: &Past, known: &mut HashSet<(u64, u32)>) {
+        past.visit(None, &mut |key, value| {
+            if let Ok(Key::Extents { inode, offset }) = Key::decode(key)
+                && self.number_of(inode).is_some()
+                && let Ok(runs) = decode_extents(offset, value)
+            {
+                let extents = runs.iter().filter_map(|run| run.extent);
+                known.extend(extents.map(|extent| (extent.pack.0, extent.at)));
+            }
+            ControlFlow::Continue(())
+        });
+    }
+
+    fn number_of(&self, inode: Inode) -> Option<Inode> {
+        self.facts.nodes.get(&inode.0)?.new
+    }
+
+    /// Marks what is needed for the way to everything wanted.
+    fn choose(&mut self, past: &Past) {
+        let (facts, owners) = (&mut self.facts, &self.owners);
+        places::need(facts, owners, ROOT_HOME);
+        past.visit(None, &mut |key, value| {
+            if let (Ok(Key::Entry { home, .. }), Ok(entry)) =
+                (Key::decode(key), decode_entry(value))
+                && let Some(node) = facts.nodes.get_mut(&entry.inode.0)
+            {
+                // Content without a row is put back under its name.
+                node.is_wanted |= node.kind.is_none() && node.told > 0;
+                if node.is_wanted && (!node.is_folder() || node.above == Some(home)) {
+                    places::need(facts, owners, home);
+                }
+            }
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Gives new numbers. Folders and files without an entry get one in the folder for lost files.
+    fn number(&mut self, numbers: &mut Numbers<'_, '_>) -> Result<(), Errno> {
+        for (inode, node) in &mut self.facts.nodes {
+            let is_folder = node.is_folder();
+            let is_to_be = node.is_wanted || is_folder && node.is_needed;
+            if !is_to_be || !node.has_facts() {
+                continue;
+            }
+            if *inode == Inode::ROOT.0 {
+                node.new = self.homes.get(&ROOT_HOME).map(|root| root.inode);
+                continue;
+            }
+            let is_lost = match is_folder {
+                true => node.above.is_none(),
+                false => node.links == 0,
+            };
+            if is_lost && node.kind.is_none() {
+                // Content without a name and a row is salvaged by its chunks.
+                continue;
+            }
+            let new = numbers.next()?;
+            node.new = Some(new);
+            if is_folder {
+                self.count.folders = self.count.folders.saturating_add(1);
+                let home = (numbers.homes)()?;
+                self.homes.insert(node.home, Folder { inode: new, home });
+            } else {
+                self.count.files = self.count.files.saturating_add(1);
+            }
+            if is_lost {
+                self.count.lost = self.count.lost.saturating_add(1);
+                node.links = node.links.max(1);
+                let entry = EntryRow {
+                    inode: new,
+                    kind: node.kind.unwrap_or(FileKind::File),
+                };
+                let name = format!("inode-{inode:x}");
+                let key = entry_key(self.lost.home, name.as_bytes());
+                self.lost_entries.push((key, Some(encode_entry(entry))));
+                if is_folder {
+                    count_in(&mut self.folders, self.lost.home);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the entries of lost folders other folders, and counts the folders in each home.
+    fn stand_in(&mut self, past: &Past, numbers: &mut Numbers<'_, '_>) -> Result<(), Errno> {
+        let mut failed = None;
+        past.visit(None, &mut |key, value| {
+            let (Ok(Key::Entry { home, .. }), Ok(entry)) = (Key::decode(key), decode_entry(value))
+            else {
+                return ControlFlow::Continue(());
+            };
+            if !self.is_put(home, entry.inode) {
+                return ControlFlow::Continue(());
+            }
+            if !self.homes.contains_key(&home) {
+                match numbers.folder() {
+                    Ok(folder) => self.add_stand_in(home, folder),
+                    Err(errno) => {
+                        failed = Some(errno);
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+            let node = self.facts.nodes.get(&entry.inode.0);
+            if let (Some(folder), true) = (
+                self.homes.get(&home),
+                node.is_some_and(facts::Node::is_folder),
+            ) {
+                count_in(&mut self.folders, folder.home);
+            }
+            ControlFlow::Continue(())
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn add_stand_in(&mut self, home: Home, folder: Folder) {
+        self.homes.insert(home, folder);
+        self.stand_ins.push(folder);
+        self.count.folders = self.count.folders.saturating_add(1);
+        self.count.lost = self.count.lost.saturating_add(1);
+        let name = format!("folder-{home:x}");
+        let key = entry_key(self.lost.home, name.as_bytes());
+        let entry = EntryRow {
+            inode: folder.inode,
+            kind: FileKind::Folder,
+        };
+        self.lost_entries.push((key, Some(encode_entry(entry))));
+        count_in(&mut self.folders, self.lost.home);
+    }
+
+    /// Whether an entry of the past is put back.
+    fn is_put(&self, home: Home, inode: Inode) -> bool {
+        let node = self.facts.nodes.get(&inode.0);
+        node.is_some_and(|node| {
+            let counts = !node.is_folder() || node.above == Some(home);
+            node.new.is_some() && inode != Inode::ROOT && counts
+        })
+    }
+}
+
+fn count_in(folders: &mut HashMap<Home, u32>, home: Home) {
+    let count = folders.entry(home).or_default();
+    *count = count.saturating_add(1);
+}
