@@ -12,3 +12,6 @@ pub mod rows;
 pub mod scan;
 pub mod slots;
 pub mod walk;
+
+#[cfg(test)]
+mod tests;
