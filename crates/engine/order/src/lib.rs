@@ -4,6 +4,7 @@
 
 pub mod chain;
 mod compare;
+pub mod confirm;
 pub mod copies;
 pub mod fingerprint;
 pub mod found;

@@ -4,9 +4,12 @@
 
 pub mod checkpoints;
 pub mod commits;
+pub mod deadlines;
+pub mod epochs;
 pub mod packs;
 pub mod pages;
 pub mod reads;
+pub mod replicas;
 
 use vere_files::{content, merge};
 use vere_mailfs_format::{format, rows};

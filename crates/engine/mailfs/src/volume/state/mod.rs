@@ -1,8 +1,5 @@
 //! The state of a mounted volume: data that the files of `volume/` work on.
 
-pub(crate) mod confirm;
-pub(crate) mod deadlines;
-pub(crate) mod epochs;
 pub(crate) mod mirrors;
 pub(crate) mod other_logs;
 pub(crate) mod reopening;
@@ -11,7 +8,8 @@ pub(crate) mod uploads;
 
 pub(crate) use vere_opening::follow;
 pub(crate) use vere_opening::{Machine, Terms};
-pub(crate) use vere_pending::{checkpoints, commits, pages, reads};
+pub(crate) use vere_order::confirm;
+pub(crate) use vere_pending::{checkpoints, commits, deadlines, epochs, pages, reads, replicas};
 pub(crate) use vere_placement::speed;
 
 use self::checkpoints::Checkpoints;

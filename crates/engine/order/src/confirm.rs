@@ -1,39 +1,44 @@
 //! The comparison of the local disk with the log.
 
-use hashbrown::HashSet;
+use std::collections::HashSet;
+
+use vere_keep::record::Won;
 use vere_ports::mail_accounts::Listed;
 
 use crate::format::{Kind, MailId, Subject};
-use crate::volume::found::Found;
-use crate::volume::record::Won;
+use crate::found::Found;
 
 /// Commits outside the chain that are read at once.
 const READS_MAX: usize = 16;
 
 /// The comparison.
 #[derive(Debug)]
-pub(crate) struct Confirm {
+pub struct Confirm {
     /// The newest commit of the local disk.
-    pub(crate) head: Won,
+    pub head: Won,
     /// The log is listed from this UID on: commits outside the chain may be there that no mount has merged.
-    pub(crate) first: u32,
+    pub first: u32,
     /// The parent of the oldest commit of the chain on the local disk.
-    pub(crate) below: MailId,
+    pub below: MailId,
     /// Commits of the local disk, and mails of the log that were read since.
-    pub(crate) uids: HashSet<u32>,
-    pub(crate) ids: HashSet<MailId>,
+    pub uids: HashSet<u32>,
+    /// The ids of these commits.
+    pub ids: HashSet<MailId>,
     /// Questions without an answer.
-    pub(crate) asked: usize,
-    pub(crate) log: Option<(u32, u32, Vec<Listed>)>,
+    pub asked: usize,
+    /// The listing of the log: UIDVALIDITY, the next UID, and mails.
+    pub log: Option<(u32, u32, Vec<Listed>)>,
     /// Whether the log has the newest commit, as far as known.
-    pub(crate) has_head: Option<bool>,
-    pub(crate) has_failed: bool,
-    pub(crate) is_refused: bool,
+    pub has_head: Option<bool>,
+    /// Whether a question of this round has failed.
+    pub has_failed: bool,
+    /// Whether the log is another log than that of the local disk.
+    pub is_refused: bool,
 }
 
 /// A question of the comparison.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum ConfirmTicket {
+pub enum ConfirmTicket {
     /// The log from a UID on.
     Log,
     /// The newest commit.
@@ -44,7 +49,7 @@ pub(crate) enum ConfirmTicket {
 
 impl Confirm {
     /// With every commit of the local disk.
-    pub(crate) fn new<'a>(
+    pub fn new<'a>(
         head: Won,
         (first, below): (u32, MailId),
         commits: impl Iterator<Item = &'a Found>,
@@ -65,7 +70,7 @@ impl Confirm {
     }
 
     /// Commits below the newest one, absent on the local disk.
-    pub(crate) fn unread(&self) -> Vec<u32> {
+    pub fn unread(&self) -> Vec<u32> {
         let mails = self.log.iter().flat_map(|(_, _, mails)| mails);
         let mails = mails.filter(|mail| mail.uid < self.head.uid && !self.uids.contains(&mail.uid));
         let is_unknown = |mail: &&Listed| {

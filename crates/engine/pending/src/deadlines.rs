@@ -7,30 +7,33 @@ use vere_units::Timestamp;
 
 /// Calls without a reply, and when each fails.
 #[derive(Debug, Default)]
-pub(crate) struct Deadlines {
-    pub(crate) by_call: HashMap<CallId, Timestamp>,
-    pub(crate) by_time: BTreeSet<(Timestamp, CallId)>,
+pub struct Deadlines {
+    /// When the wait of each call ends.
+    pub by_call: HashMap<CallId, Timestamp>,
+    /// Waits in the order of their ends.
+    pub by_time: BTreeSet<(Timestamp, CallId)>,
 }
 
 impl Deadlines {
-    pub(crate) fn begin(&mut self, call: CallId, until: Timestamp) {
+    /// A call waits until a time.
+    pub fn begin(&mut self, call: CallId, until: Timestamp) {
         self.by_call.insert(call, until);
         self.by_time.insert((until, call));
     }
 
     /// Returns whether the call was still waiting.
-    pub(crate) fn end(&mut self, call: CallId) -> bool {
+    pub fn end(&mut self, call: CallId) -> bool {
         let until = self.by_call.remove(&call);
         until.is_some_and(|until| self.by_time.remove(&(until, call)))
     }
 
     /// Whether a call is still waiting.
-    pub(crate) fn is_waiting(&self, call: CallId) -> bool {
+    pub fn is_waiting(&self, call: CallId) -> bool {
         self.by_call.contains_key(&call)
     }
 
     /// The next end of a wait.
-    pub(crate) fn next(&self) -> Option<Timestamp> {
+    pub fn next(&self) -> Option<Timestamp> {
         self.by_time.first().map(|(until, _)| *until)
     }
 }

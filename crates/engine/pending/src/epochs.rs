@@ -2,18 +2,18 @@
 
 /// The present key epochs.
 #[derive(Debug, Default)]
-pub(crate) struct Epochs {
+pub struct Epochs {
     /// The epoch that begins when the chain lists its slots.
-    pub(crate) next: Option<u16>,
+    pub next: Option<u16>,
     /// Commits of earlier epochs are no children of the newest commit.
-    pub(crate) floor: u16,
+    pub floor: u16,
     /// The generation behind which commits have the present epoch.
-    pub(crate) behind: u64,
+    pub behind: u64,
 }
 
 impl Epochs {
     /// Whether a mail of this epoch may be a commit behind the newest one.
-    pub(crate) const fn allow(&self, epoch: u16) -> bool {
+    pub const fn allow(&self, epoch: u16) -> bool {
         epoch >= self.floor
     }
 }
