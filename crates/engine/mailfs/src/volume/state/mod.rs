@@ -3,7 +3,6 @@
 pub(crate) mod mirrors;
 pub(crate) mod other_logs;
 pub(crate) mod reopening;
-pub(crate) mod replicas;
 pub(crate) mod uploads;
 
 pub(crate) use vere_opening::follow;
