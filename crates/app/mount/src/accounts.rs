@@ -3,11 +3,15 @@
 use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use vere_accounts::{AccountSettings, Accounts, States};
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
+
+/// The longest silence of an account during an opening or a change of the lead.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A request on the way to the thread. The engine bounds the number under way.
 pub(crate) struct Ask(

@@ -1,21 +1,17 @@
 //! A change of the lead, carried out between the engine of a promotion and the accounts.
 
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
 
 use vere_mailfs::volume::{Create, Terms};
 use vere_ports::mail_accounts::Fault;
 use vere_process::failure::Failure;
 use vere_promotion::{Promoted, Promotion, PromotionError, PromotionStep, Source};
 
-use crate::accounts::Ask;
+use crate::accounts::{ANSWER_TIMEOUT, Ask};
 use crate::host::{Clock, Event};
 use crate::lines::{self, Level};
 use crate::news::News;
 use crate::volume::{Live, moment};
-
-/// The longest silence of an account.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The way to the accounts and back.
 pub(crate) type Between<'a> = (&'a dyn Fn(Ask), &'a Receiver<Event<Live>>);

@@ -18,13 +18,13 @@ use vere_ports::mail_accounts::{Answer, Fault, RequestId};
 use vere_process::failure::Failure;
 use vere_units::Timestamp;
 
+use crate::accounts::ANSWER_TIMEOUT;
 use crate::folders;
 use crate::host::{Now, Step};
 use crate::leads::Known;
 use crate::lines::Level;
 use crate::rollback::{self, Leave};
 use crate::volume::{Live, moment, random, storage};
-use crate::ways::ANSWER_TIMEOUT;
 
 /// The pause behind an attempt; each further one doubles the pause.
 const PAUSE_MIN: Duration = Duration::from_secs(1);

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
 
 use vere_disk::log::Directory;
 use vere_mailfs::volume::{
@@ -12,7 +11,7 @@ use vere_ports::mail_accounts::Fault;
 use vere_process::failure::Failure;
 use vere_promotion::Source;
 
-use crate::accounts::Ask;
+use crate::accounts::{ANSWER_TIMEOUT, Ask};
 use crate::folders;
 use crate::host::{Clock, Event};
 use crate::leads::Known;
@@ -22,8 +21,6 @@ use crate::promoting;
 use crate::rollback;
 use crate::volume::{How, Live, Refusal, moment, random, storage};
 
-/// The longest silence of an account during the start.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Requests to copies have numbers from multiples of this one on: late answers of the lead are told apart.
 const FIRST_OF_COPY: u64 = 1 << 32;
 /// Requests of a volume that is opened by the local disk behind the accounts have numbers from this one on.

@@ -11,7 +11,7 @@ use vere_mailfs::format::{Encoding, Keys, VolumeId, VolumeKey};
 use vere_mailfs::volume::{
     AccountTerms, Create, GroupTerms, Machine, Notice, Reopen, Terms, Volume,
 };
-use vere_ports::files::{Call, CallId, Caller, Errno, FileTime, Inode, OpenFlags, Reply};
+use vere_ports::files::{Call, CallId, Caller, Errno, FileTime, Handle, Inode, OpenFlags, Reply};
 use vere_ports::mail_accounts::{AccountId, Fault, Request, RequestId};
 use vere_units::Timestamp;
 
@@ -208,39 +208,46 @@ impl World {
     }
 }
 
+impl World {
+    /// A file on the servers, with octets behind that no server has.
+    fn unsent_file(&mut self) -> Handle {
+        let flags = OpenFlags {
+            read: true,
+            write: true,
+            ..OpenFlags::default()
+        };
+        let made = self.call(Call::Create {
+            parent: Inode::ROOT,
+            name: b"file".to_vec(),
+            mode: 0o644,
+            flags,
+        });
+        let Ok(Reply::Created(_, handle)) = made else {
+            panic!("{made:?}");
+        };
+        self.call(Call::Fsync {
+            handle,
+            data_only: false,
+        })
+        .unwrap();
+        let written = self.call(Call::Write {
+            handle,
+            offset: 0,
+            data: "unsent".into(),
+            kill_set_id: false,
+        });
+        assert_eq!(written, Ok(Reply::Written(6)));
+        handle
+    }
+}
+
 /// The host opens a stopped volume anew as soon as the lead answers, with an open file and its unsent octets; and the end of the
 /// mount waits for an attempt under way.
 #[test]
 fn a_host_opens_a_stopped_volume_anew() {
     let folder = tempfile::tempdir().unwrap();
     let mut world = World::new(folder.path());
-    let flags = OpenFlags {
-        read: true,
-        write: true,
-        ..OpenFlags::default()
-    };
-    let made = world.call(Call::Create {
-        parent: Inode::ROOT,
-        name: b"file".to_vec(),
-        mode: 0o644,
-        flags,
-    });
-    let Ok(Reply::Created(_, handle)) = made else {
-        panic!("{made:?}");
-    };
-    world
-        .call(Call::Fsync {
-            handle,
-            data_only: false,
-        })
-        .unwrap();
-    let written = world.call(Call::Write {
-        handle,
-        offset: 0,
-        data: "unsent".into(),
-        kill_set_id: false,
-    });
-    assert_eq!(written, Ok(Reply::Written(6)));
+    let handle = world.unsent_file();
     world.allow(folder.path());
     world.is_away = true;
     world.stop();
