@@ -15,8 +15,9 @@ use vere_keep::record::Won;
 const COMMITS_MAX: usize = 256;
 /// Octets of commits after which a checkpoint is due.
 const OCTETS_MAX: usize = 4 << 20;
-/// Rows of commits after which a checkpoint is due: short rows in sealed commits are few octets, and some 250 in memory.
-const ROWS_MAX: usize = 100_000;
+/// Rows of commits after which a checkpoint is due: short rows in sealed commits are few octets, and some 250 in memory. The
+/// checkpoint takes twice the memory for its time.
+const ROWS_MAX: usize = 64_000;
 
 /// Mounts that begin at different times: each waits for a sixteenth of the bounds more than the one before.
 const TURNS: usize = 16;
@@ -206,5 +207,24 @@ impl Checkpoints {
             self.octets = 0;
             self.rows = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows are the memory of a mount that makes many files: 16 MB of rows at some 250 octets each.
+    #[test]
+    fn rows_make_a_checkpoint_due() {
+        let mut checkpoints = Checkpoints::default();
+        checkpoints.note_rows(63_999);
+        assert!(!checkpoints.is_due(1));
+        checkpoints.note_rows(1);
+        assert!(checkpoints.is_due(1));
+        // The second writer waits for a sixteenth more.
+        assert!(!checkpoints.is_due(2));
+        checkpoints.note_rows(4_000);
+        assert!(checkpoints.is_due(2));
     }
 }

@@ -241,6 +241,8 @@ pub fn encode_leaf(rows: &[(&[u8], &[u8])]) -> Vec<u8> {
         put_counted(&mut out, key.get(prefix.len()..).unwrap_or_default());
         put_counted(&mut out, value);
     }
+    // The page goes into a cache: an octet vector grown by doubling would have up to as much room again.
+    out.shrink_to_fit();
     out
 }
 
@@ -258,6 +260,7 @@ pub fn encode_inner(level: u8, rows: &[(&[u8], Child)]) -> Vec<u8> {
         put_v(&mut out, child.inodes);
         put_v(&mut out, child.octets);
     }
+    out.shrink_to_fit();
     out
 }
 
@@ -309,6 +312,20 @@ mod tests {
             let cut = Bytes::copy_from_slice(&octets[..cut]);
             assert!(Page::decode(cut, &at()).is_err());
         }
+    }
+
+    /// Pages stay in memory for long, new ones as encoded and old ones as decoded.
+    #[test]
+    fn a_page_has_no_spare_room() {
+        let keys: Vec<[u8; 8]> = (0..700_u64).map(u64::to_be_bytes).collect();
+        let rows: Vec<(&[u8], &[u8])> = keys.iter().map(|key| (&key[..], &[7; 30][..])).collect();
+        let octets = encode_leaf(&rows);
+        assert_eq!(octets.capacity(), octets.len());
+        let page = Page::decode(octets.into(), &at()).unwrap();
+        assert_eq!((page.rows.capacity(), page.children.capacity()), (700, 0));
+        // A count beyond the octets takes no memory.
+        let liar = Bytes::from_static(&[1, 0, 0xff, 0xff, 0, 1]);
+        assert!(Page::decode(liar, &at()).is_err());
     }
 
     #[test]
