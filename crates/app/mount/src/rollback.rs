@@ -56,7 +56,7 @@ pub(crate) fn find_aside(state: &Path, given: &Path) -> Result<PathBuf, Failure>
 pub(crate) struct Leave {
     /// Where the log lacks commits that this machine has seen, the older state counts.
     pub(crate) accept_rollback: bool,
-    /// The commits of the branch that is left so leave the copies on further accounts.
+    /// Commits of the left branch leave the copies on further accounts.
     pub(crate) leaves_branch: bool,
     /// Where no account has the state any more on which changes of the journal lie, the newest state counts.
     pub(crate) journal_aside: bool,

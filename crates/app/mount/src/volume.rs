@@ -119,7 +119,7 @@ impl Live {
         self.volume.leaving(moment(now), account, elsewhere)
     }
 
-    /// Puts what a salvage has found into the tree. `known` is the generation up to which the chain has everything.
+    /// Puts the findings of a salvage into the tree. `known` is the generation up to which the chain has everything.
     pub(crate) fn salvage(
         &mut self,
         now: Now,

@@ -103,3 +103,12 @@ pub(crate) fn missing_pages(lead: &[Listed], copy: &[Listed]) -> Vec<Missing> {
         .map(|(uid, mail)| Missing::page(mail, uid))
         .collect()
 }
+
+/// The commits of a listing.
+pub(crate) fn commits_of(mails: &[Listed]) -> HashSet<MailId> {
+    let subjects = mails
+        .iter()
+        .filter_map(|mail| Subject::parse(&mail.subject).ok());
+    let commits = subjects.filter(|subject| subject.kind == Kind::Commit);
+    commits.map(|subject| subject.mail).collect()
+}

@@ -44,7 +44,7 @@ enum What {
     CopyPages,
     LeadPages,
     Read(MailId),
-    /// Commits of a branch that the chain has left.
+    /// Commits of a left branch.
     Remove,
     /// A commit of a generation.
     Commit(u64),
@@ -118,9 +118,9 @@ pub struct Copy {
     lead_log: Option<(u32, Vec<Listed>)>,
     copy_log: Option<Vec<Listed>>,
     copy_validity: u32,
-    /// Whether commits of a branch that the chain has left are to leave the copy.
+    /// Whether commits of a left branch are to leave the copy.
     leaves_branch: bool,
-    /// UIDs of such commits.
+    /// UIDs of commits of a left branch.
     left: VecDeque<Vec<u32>>,
     is_removing: bool,
     /// The newest commit of the chain when the log was last looked through for copies of other mounts.
@@ -131,7 +131,7 @@ pub struct Copy {
     pages_validity: u32,
     fetch: Option<Fetch>,
     queue: VecDeque<Next>,
-    /// The request that follows the listing of the copy's log.
+    /// The request behind the listing of the copy's log.
     behind_copy: Option<Next>,
     /// Whether whole logs are compared, whatever the end of the copy's log tells.
     is_thorough: bool,
@@ -395,7 +395,7 @@ impl Copy {
         let of_copy = Next::Ask(self.ticket(What::CopyLog), copy);
         let of_lead = Next::AskLead(self.ticket(What::LeadLog), all);
         if self.leaves_branch {
-            // The lead is listed behind the copy, so that the list has whatever another mount has copied meanwhile.
+            // The lead is listed behind the copy, so that the list has commits just copied by a second mount.
             self.behind_copy = Some(of_lead);
             return Some(of_copy);
         }

@@ -351,7 +351,7 @@ impl InspectJob {
     fn run(self) -> Result<Inspected, FormatError> {
         let body = mail::unwrap(&self.body, self.encoding)?;
         if self.subject.kind == Kind::Slot {
-            // A slot has no frames, and its mail id is that of its octets.
+            // A slot has no frames, and the mail id is a hash of the octets.
             self.check(&Slot::decode(&body)?.head)?;
             return Ok(Inspected::default());
         }

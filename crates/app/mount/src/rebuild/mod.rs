@@ -169,7 +169,7 @@ fn check(
             // The check has all pages read: what a file has already is no lost content.
             run_check(events, true)?;
         }
-        // Of a salvage that was broken off the chain has nothing whole.
+        // The chain has no whole state behind a broken salvage.
         let known = is_lost.then(|| if begun.is_some() { 0 } else { generation });
         report.salvaged = salvage::place(&engine.host, events, found, known)?;
         checked(events)

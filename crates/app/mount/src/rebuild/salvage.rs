@@ -138,7 +138,7 @@ fn report(found: &Salvaged, placed: Option<&Placed>) -> Value {
     })
 }
 
-/// What surviving pages have given back, as a line.
+/// The gain by surviving pages, as a line.
 fn restored(salvaged: &Value) -> Option<String> {
     let number = |key: &str| salvaged[key].as_u64().unwrap_or(0);
     let is_in_place = salvaged["restored_in_place"].as_bool()?;

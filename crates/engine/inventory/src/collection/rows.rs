@@ -18,7 +18,7 @@ const BATCHES_MAX: usize = 4;
 /// A changed row.
 pub type RowChange = (Vec<u8>, Option<Vec<u8>>);
 
-/// Rows that are made when their turn comes, so that never all of them are in memory.
+/// Rows made in turn, so that memory never holds all rows.
 pub trait RowSource: Iterator<Item = RowChange> + fmt::Debug + Send {}
 
 impl<T: Iterator<Item = RowChange> + fmt::Debug + Send> RowSource for T {}
@@ -54,7 +54,7 @@ impl Writing {
         }
     }
 
-    /// About so many rows, made one by one.
+    /// A number of rows, made in turn.
     pub fn of_source(source: Box<dyn RowSource>, all: usize) -> Self {
         Self {
             all,

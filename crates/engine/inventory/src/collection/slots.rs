@@ -16,10 +16,10 @@ use vere_placement::accounts::HEAD_MAILBOX;
 /// Slots that a run looks at.
 pub const SLOTS_MAX: usize = 10_000;
 
-/// Slots of the list that a run reads; an account with further ones keeps its old slots.
+/// Listed slots read by a run; an account with further slots keeps the old slots.
 const READS_MAX: usize = 1_000;
 
-/// What the mails of listed slots are.
+/// Verdicts about the mails of listed slots.
 #[derive(Debug, Default)]
 pub struct Verified {
     good: BTreeSet<MailCopy>,
@@ -27,7 +27,7 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// By what was read.
+    /// By the verdicts of a run.
     #[must_use]
     pub fn of(verdicts: &[(Suspect, Verdict)]) -> Self {
         let mut verified = Self::default();
@@ -102,7 +102,7 @@ impl Slots {
     }
 }
 
-/// Whether an account has every slot of the list, undamaged; absent where a mail that may be one was not read.
+/// Whether an account has every slot of the list, undamaged; absent where a possible mail was not read.
 fn has_all(
     seen: &[(Subject, MailCopy)],
     listed: &BTreeSet<MailId>,

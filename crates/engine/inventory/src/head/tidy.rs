@@ -211,7 +211,7 @@ mod tests {
         let mails = [
             slot(1, 1),
             slot(2, 2),
-            // The mail between may be damaged, and so may the first one: the last one is new.
+            // The mail between may be damaged, and so may the first mail: the last mail is new.
             slot(3, 2),
             slot(4, 2),
             facts(5, 7, 30),
@@ -221,7 +221,7 @@ mod tests {
             listed(9, Kind::Commit, 1, Some(3)),
         ];
         assert_eq!(tidying.needless(&mails), [1, 3, 5, 7]);
-        // Without the facts of the run earlier ones stay.
+        // Without the facts of the run earlier facts stay.
         assert_eq!(tidying.needless(&mails[..5]), [1, 3]);
         let other = Tidying::new(vec![1], tag ^ 1, BTreeSet::new(), (MailId([9; 16]), 40));
         assert_eq!(other.needless(&mails), []);

@@ -1,39 +1,26 @@
-//! The second reading: the leaves that count, and the commits behind them.
+//! The second reading: chosen leaves, and the commits behind.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::mem;
 
 use bytes::Bytes;
 
 use super::choice::choose;
 use super::frames::{read, sealed_pages};
+use super::needed::Needed;
 use super::past::Past;
 use super::read::{Salvage, Wanted};
-use crate::format::{Encoding, FormatError, Kind, MailId};
+use crate::format::{Encoding, FormatError, Kind};
 use vere_placement::accounts::LOG_MAILBOX;
 
-/// The mails of the second reading.
-#[derive(Debug, Default)]
-pub(super) struct Needed {
-    /// Pages that are not read yet, by mail.
-    pages: BTreeMap<MailId, BTreeSet<u32>>,
-    mails: usize,
-}
-
-impl Needed {
-    pub(super) const fn mails(&self) -> usize {
-        self.mails
-    }
-}
-
 impl Salvage {
-    /// Every mail is read once: chooses the pages that count, and reads their mails again.
+    /// Every mail is read once: chooses pages, and reads the mails of chosen leaves again.
     pub(super) fn read_again(&mut self) {
         let mut needed = Needed::default();
         let mut pages = mem::take(&mut self.found.pages);
         let limit = self.found.begun().unwrap_or(u64::MAX);
-        // The new tree of a salvage that was broken off is no state to begin at.
+        // The new tree of a broken salvage is no state to begin at.
         pages.end_at(limit);
         self.found.report.pages_left_out = pages.left_out;
         if let Some(choice) = choose(&pages, &self.found.roots) {
@@ -122,7 +109,7 @@ impl Salvage {
         Ok(true)
     }
 
-    /// No account gives a mail that was read before.
+    /// No account gives the mail again.
     pub(super) fn give_up_again(&mut self, number: usize) {
         self.read = self.read.saturating_add(1);
         let Some(wanted) = self.mails.get_mut(number) else {

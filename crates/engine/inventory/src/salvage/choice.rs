@@ -1,10 +1,10 @@
-//! Which of the surviving pages count: a root with its leaves, and further leaves for what the root lacks.
+//! The choice among surviving pages: a root with leaves, and further leaves for missing keys.
 //!
-//! A checkpoint writes its root as the last page of its last mail, and nothing names the root but later commits, which may all be
-//! gone. So a root is a page that a surviving commit names, or that no surviving page names, that ends its mail, and that begins at
+//! A checkpoint writes the root as the last page of the last mail, and only later commits name the root; all of them may be
+//! gone. So a root is a page named by a surviving commit, or a page without a page above that ends a mail and begins at
 //! or before the root folder. The newest root with every page below counts. Where no root is whole, the page with most leaves
-//! below counts. Keys without a leaf then come from leaves that no root reaches: a leaf has every row from its least key to its
-//! highest one at the time of its checkpoint, so the newest leaf counts, and an older one tells nothing between these keys.
+//! below counts. Keys without a leaf then come from leaves without a root: a leaf has every row from the least key to the
+//! highest key at the time of the checkpoint, so the newest leaf counts, and an older leaf tells no row between both keys.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
@@ -14,7 +14,7 @@ use vere_ports::files::Inode;
 use super::pages::{At, PageSeen, Pages};
 use crate::rows::inode_key;
 
-/// Keys from one on, up to another one; without an end all that follow.
+/// Keys from a key on, up to an end; without an end all further keys.
 pub(super) type Range = (Vec<u8>, Option<Vec<u8>>);
 
 /// A leaf, and the keys for which the leaf counts.
@@ -24,29 +24,29 @@ pub(super) struct Piece {
     pub(super) at: At,
 }
 
-/// What counts.
+/// The chosen pages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Choice {
-    /// The generation that the rows belong to, but for spare leaves.
+    /// The generation of the rows, but for spare leaves.
     pub(super) covers: u64,
     /// Whether a root has every page below.
     pub(super) is_whole: bool,
-    /// Pages that the root names and that are gone.
+    /// Lost pages below the root.
     pub(super) missing: usize,
-    /// Leaves that no root reaches.
+    /// Leaves without a root.
     pub(super) spare: usize,
-    /// In the order of keys; no two of them share a key.
+    /// In the order of keys; no two pieces share a key.
     pub(super) pieces: Vec<Piece>,
 }
 
-/// What lies below a page.
+/// The pages below a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reach {
     leaves: usize,
     is_whole: bool,
 }
 
-/// Chooses; absent without any leaf. `named` are roots that surviving commits name.
+/// Chooses; absent without any leaf. `named` are roots named by surviving commits.
 pub(super) fn choose(pages: &Pages, named: &HashSet<At>) -> Option<Choice> {
     let reach = reaches(pages);
     let mut choice = Choice::default();
@@ -86,7 +86,7 @@ fn behind(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
-/// What each page reaches: lower levels first.
+/// The reach of each page: lower levels first.
 fn reaches(pages: &Pages) -> Vec<Reach> {
     let mut order: Vec<usize> = (0..pages.all().len()).collect();
     order.sort_by_key(|number| pages.get(*number).map_or(0, |page| page.level));
@@ -115,7 +115,7 @@ fn reaches(pages: &Pages) -> Vec<Reach> {
     reach
 }
 
-/// The page that counts, and whether the page is a root.
+/// The chosen page, and whether the page is a root.
 fn root_of(pages: &Pages, named: &HashSet<At>, reach: &[Reach]) -> Option<(usize, bool)> {
     let mut has_above = HashSet::new();
     for page in pages.all() {
@@ -136,12 +136,12 @@ fn root_of(pages: &Pages, named: &HashSet<At>, reach: &[Reach]) -> Option<(usize
     };
     let best = tops.map(key).max()?;
     let (whole, _, _, is_root, number) = best;
-    // A lone leaf without a root is a spare leaf like all others.
+    // A lone leaf without a root is a spare leaf.
     let is_leaf = pages.get(number)?.level == 0;
     (whole.is_some() || !is_leaf).then_some((number, is_root))
 }
 
-/// The end of the keys known to a page that is no root.
+/// The end of the keys known to a page below a lost root.
 fn end_of(pages: &Pages, page: &PageSeen) -> Vec<u8> {
     let mut page = page;
     while let Some(below) = pages.below(page).last().flatten() {
@@ -153,7 +153,7 @@ fn end_of(pages: &Pages, page: &PageSeen) -> Vec<u8> {
     behind(&page.last)
 }
 
-/// Takes the leaves below a page; what is gone becomes a gap.
+/// Takes the leaves below a page; a lost page becomes a gap.
 fn descend(
     pages: &Pages,
     top: (usize, Range),
@@ -217,7 +217,7 @@ impl Gaps {
         }
     }
 
-    /// Closes the gaps between two keys. Returns the ranges that were open.
+    /// Closes the gaps between two keys. Returns the closed ranges.
     fn fill(&mut self, from: &[u8], until: &[u8]) -> Vec<Range> {
         let mut before = self
             .0

@@ -1,4 +1,4 @@
-//! What a salvage has found: packs, frames by their inodes, pages, and what surviving commits say about inodes.
+//! The findings of a salvage: packs, frames by inodes, pages, and hints of surviving commits about inodes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,7 +14,7 @@ use crate::rows::{InodeRow, Key, PackRow, decode_entry, writers_prefix};
 const FRAMES_MAX: usize = 4_000_000;
 /// Inodes about which commits are remembered.
 const HINTS_MAX: usize = 1_000_000;
-/// Commits that others name as merged, and roots that commits name.
+/// Commits named as merged, and roots named by commits.
 const NAMES_MAX: usize = 1_000_000;
 /// Mails with damage that are named.
 const NAMED_MAX: usize = 1_000;
@@ -26,7 +26,7 @@ pub struct SalvageReport {
     pub packs: usize,
     /// Commits read.
     pub commits: usize,
-    /// Pages that open.
+    /// Sound pages.
     pub pages: usize,
     /// Pages and rows beyond the bounds of this run.
     pub pages_left_out: usize,
@@ -90,11 +90,11 @@ pub struct Salvaged {
     /// Names and extents by surviving pages.
     pub past: Option<Past>,
     pub(super) pages: Pages,
-    /// Roots that commits name.
+    /// Roots named by commits.
     pub(super) roots: HashSet<At>,
-    /// Commits whose changes are in others.
+    /// Commits with all changes in merges.
     pub(super) merged: HashSet<MailId>,
-    /// The newest word about an earlier salvage: the generation that tells, and [`begun`].
+    /// The newest word about an earlier salvage: the telling generation, and [`begun`].
     pub(super) mark: Option<(u64, Option<u64>)>,
     pub(super) report: SalvageReport,
 }
@@ -159,7 +159,7 @@ impl Salvaged {
         }
         for page in &content.pages {
             self.writer = self.writer.max(page.writer);
-            // The new log begins above all that is lost.
+            // The new log begins above the lost state.
             self.generation = self.generation.max(page.covers);
             if let Some(mark) = page.mark {
                 self.note_mark(page.covers, mark);
@@ -205,7 +205,7 @@ impl Salvaged {
         }
     }
 
-    /// Remembers what a commit says about pages and other commits.
+    /// Remembers the words of a commit about pages and merges.
     fn note(&mut self, record: &Record) {
         if let Some(checkpoint) = &record.checkpoint
             && self.roots.len() < NAMES_MAX

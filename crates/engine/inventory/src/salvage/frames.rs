@@ -1,4 +1,4 @@
-//! The frames of a mail with content or pages. Each frame is verified alone, so that damage to one costs no other.
+//! The frames of a mail with content or pages. Each frame is verified alone, so that damage stays there.
 
 use bytes::Bytes;
 
@@ -34,13 +34,13 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Frames and pages that open.
+    /// Sound frames and pages.
     pub(super) const fn opened(&self) -> usize {
         self.frames.len().saturating_add(self.pages.len())
     }
 }
 
-/// A mail, as its account keeps it, whose head belongs to the subject and the volume.
+/// A mail as kept by the account, with a head of the subject and the volume.
 struct Shell<'a> {
     body: Vec<u8>,
     head: Head,
@@ -158,7 +158,7 @@ fn read_pages(shell: &Shell<'_>, index: &Index, found: &mut Content) {
     }
 }
 
-/// Takes some pages out of a mail of pages, sealed as they are, by the places of their frames.
+/// Takes some sealed pages out of a mail of pages, by the places of frames.
 pub(super) fn sealed_pages(
     text: &[u8],
     encoding: Encoding,

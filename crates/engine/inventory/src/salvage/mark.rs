@@ -1,5 +1,5 @@
-//! The row of the last writer of a lost state. The row tells, too, whether the salvage that began a new log has come to its end: one
-//! that was killed is begun again from the lost state, and not from its own new tree.
+//! The row of the last writer of a lost state. The row tells, too, whether the salvage behind a new log has come to an end: a
+//! killed salvage is begun again from the lost state, and not from the new tree.
 
 use crate::rows::{Key, RowValue, WriterRow};
 
@@ -25,13 +25,13 @@ pub fn lost_writer(number: u16) -> Row {
     row(number, 0)
 }
 
-/// As [`lost_writer`], at the beginning of a new log behind a lost one of this generation. [`lost_writer`] ends the salvage.
+/// As [`lost_writer`], at the beginning of a new log behind a lost state of a generation. [`lost_writer`] ends the salvage.
 #[must_use]
 pub fn begun_writer(number: u16, generation: u64) -> Row {
     row(number, generation.max(1))
 }
 
-/// The generation of the lost state behind which a salvage has begun; `Some(None)` for one that has ended. Other writers have none.
+/// The generation of the lost state behind which a salvage has begun; `Some(None)` after the end. Real writers have no such row.
 #[must_use]
 pub fn begun(value: &[u8]) -> Option<Option<u64>> {
     let row = WriterRow::decode(value).ok()?;

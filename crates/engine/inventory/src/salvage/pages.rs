@@ -1,4 +1,4 @@
-//! The pages that survive: their levels, keys and places. Rows stay on the accounts until it is known which leaves count.
+//! Surviving pages: levels, keys and places. Rows stay on the accounts until the choice of leaves.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,31 +9,31 @@ use crate::format::page::Page;
 use crate::format::{FormatError, HEAD_OCTETS, Keys, MailId, open_frame};
 use crate::rows::{Key, writers_prefix};
 
-/// Octets of keys and places in memory. Mails are read newest first, so pages beyond the bound are the oldest ones.
+/// Octets of keys and places in memory. Mails are read newest first, so the oldest pages are left out.
 const OCTETS_MAX: usize = 256 << 20;
-/// Octets of a page in memory besides its keys, and of a page below besides its key.
+/// Octets of a page in memory without keys, and of a page below without the key.
 const PAGE_OCTETS: usize = 160;
 const BELOW_OCTETS: usize = 48;
 
-/// The place of a page: its mail, and the frame there.
+/// The place of a page: mail and frame.
 pub(super) type At = (MailId, u32);
 
 /// A page below an inner page.
 #[derive(Debug, Clone)]
 pub(super) struct Below {
-    /// The least key that belongs to the page.
+    /// The least key of the page.
     pub(super) key: Vec<u8>,
     pub(super) at: At,
 }
 
-/// A page that opens.
+/// A sound page.
 #[derive(Debug, Clone)]
 pub(super) struct PageSeen {
     pub(super) at: At,
     pub(super) level: u8,
-    /// The generation that the page's checkpoint covers.
+    /// The generation covered by the page's checkpoint.
     pub(super) covers: u64,
-    /// Whether no page of the mail lies behind. A checkpoint writes its root last.
+    /// Whether the page ends the mail. A checkpoint writes the root last.
     pub(super) is_last: bool,
     /// The least and the highest key.
     pub(super) first: Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) struct PageSeen {
     pub(super) below: Vec<Below>,
     /// The highest writer in the rows of a leaf.
     pub(super) writer: u16,
-    /// What a leaf tells of a salvage: [`begun`].
+    /// The word of a leaf about a salvage: [`begun`].
     pub(super) mark: Option<Option<u64>>,
 }
 
@@ -77,7 +77,7 @@ impl PageSeen {
     }
 }
 
-/// The highest number of a writer in the rows of a leaf, and what the last one of a lost state tells.
+/// The highest number of a writer in the rows of a leaf, and the word of the last lost writer.
 fn writers(page: &Page) -> (u16, Option<Option<u64>>) {
     let (mut highest, mut mark) = (0, None);
     if page.level() > 0 {
@@ -96,7 +96,7 @@ fn writers(page: &Page) -> (u16, Option<Option<u64>>) {
     (highest, mark)
 }
 
-/// All pages that open.
+/// All sound pages.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     all: Vec<PageSeen>,
@@ -138,14 +138,14 @@ impl Pages {
         self.all.get(number)
     }
 
-    /// The page at a place, at the level that the page above demands: another level would let a tree have circles.
+    /// The page at a place, at the level demanded by the page above: a wrong level would let a tree have circles.
     pub(super) fn at(&self, at: At, level: u8) -> Option<usize> {
         let number = *self.by_place.get(&at)?;
         let page = self.all.get(number)?;
         (page.level == level).then_some(number)
     }
 
-    /// The pages below an inner page, as far as they survive.
+    /// The surviving pages below an inner page.
     pub(super) fn below<'a>(
         &'a self,
         page: &'a PageSeen,
@@ -156,7 +156,7 @@ impl Pages {
     }
 }
 
-/// A leaf as its mail has it: the frame, with the head of the mail.
+/// A sealed leaf: the frame, with the head of the mail.
 #[derive(Debug)]
 pub(super) struct SealedPage {
     head: [u8; HEAD_OCTETS],
@@ -188,7 +188,7 @@ pub(super) struct Leaves {
 }
 
 impl Leaves {
-    /// Octets of leaves in memory: about 3 million files have their names in them.
+    /// Octets of leaves in memory: names of about 3 million files.
     const OCTETS_MAX: usize = 256 << 20;
 
     /// Returns whether there was room.
@@ -203,7 +203,7 @@ impl Leaves {
         true
     }
 
-    /// A leaf, opened anew each time: only one of them lies open in memory.
+    /// A leaf, opened anew each time, so that a single leaf lies open in memory.
     pub(super) fn open(&self, at: At, keys: &Keys) -> Option<Page> {
         let octets = self.all.get(&at)?.open(at, keys).ok()?;
         let here = crate::format::Locator {

@@ -1,4 +1,4 @@
-//! A state of the volume as surviving pages and later commits have it.
+//! A state of the volume by surviving pages and later commits.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -12,13 +12,13 @@ use crate::format::Keys;
 use crate::format::commit::Record;
 use crate::rows::{packs_prefix, tree_prefix};
 
-/// Octets of the rows of later commits; what does not fit is left out. A checkpoint comes after 4 MiB of commits, so that more
+/// Octets of the rows of later commits; further rows are left out. A checkpoint comes after 4 MiB of commits, so that more
 /// follow only where newer checkpoints are lost.
 const LATER_OCTETS_MAX: usize = 128 << 20;
 /// Octets of such a row in memory besides key and value.
 const ROW_OCTETS: usize = 96;
 
-/// When a commit counts: its generation, and behind the commits of an equal one that came later into the log.
+/// The turn of a commit: the generation, and of an equal generation the later mail of the log first.
 pub(super) type Turn = (u64, std::cmp::Reverse<u32>);
 
 /// The newest value of a row in later commits.
@@ -60,7 +60,7 @@ impl Past {
         }
     }
 
-    /// The generation that the chosen pages cover.
+    /// The generation covered by the chosen pages.
     #[must_use]
     pub const fn covers(&self) -> u64 {
         self.choice.covers
@@ -78,19 +78,19 @@ impl Past {
         self.choice.is_whole && self.unread == 0
     }
 
-    /// Pages that the chosen root names and that are gone.
+    /// Lost pages below the chosen root.
     #[must_use]
     pub const fn missing(&self) -> usize {
         self.choice.missing
     }
 
-    /// Leaves from other checkpoints, for keys that the chosen one lacks.
+    /// Leaves from further checkpoints, for missing keys.
     #[must_use]
     pub const fn spare(&self) -> usize {
         self.choice.spare
     }
 
-    /// The leaves that are needed.
+    /// The needed leaves.
     pub(super) fn wanted(&self) -> impl Iterator<Item = At> + '_ {
         let pieces = self.choice.pieces.iter();
         pieces.filter(|piece| has_rows(piece)).map(|piece| piece.at)
@@ -126,7 +126,7 @@ impl Past {
         }
     }
 
-    /// Visits rows in the order of keys, behind a key if one is given. One leaf is open at a time.
+    /// Visits rows in the order of keys, behind a given key. A single leaf is open at a time.
     pub fn visit(&self, after: Option<&[u8]>, see: &mut RowSight<'_>) {
         let from = after.map_or_else(Vec::new, |after| [after, &[0]].concat());
         let mut later = self.later.range(from.clone()..).peekable();

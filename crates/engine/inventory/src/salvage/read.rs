@@ -10,9 +10,9 @@ use vere_units::Timestamp;
 
 use vere_placement::accounts::{AccountTerms, LOG_MAILBOX, mailbox_name};
 
-use super::again::Needed;
 use super::found::{Salvaged, is_of_use};
 use super::frames::{Content, read};
+use super::needed::Needed;
 use crate::format::{Encoding, Keys, Kind, MailCopy, MailId, Subject, VolumeId};
 use crate::survey::{Inventory, Look, Survey};
 
@@ -58,7 +58,7 @@ pub struct Salvage {
     inventory: Inventory,
     pub(super) mails: Vec<Wanted>,
     pub(super) waiting: VecDeque<usize>,
-    /// Mails that are read again, once all are read.
+    /// Mails to be read again, after the first reading.
     pub(super) needed: Option<Needed>,
     asked: HashMap<RequestId, Asked>,
     /// Accounts that ask for patience, or whose budget is used up, and until when.
@@ -75,9 +75,9 @@ pub struct Salvage {
 }
 
 impl Salvage {
-    /// Begins: every mailbox of every account is listed, and every commit, data pack and mail of pages is read. Then it is known
-    /// which pages count, and their mails are read once more, along with the commits behind: so names need no more memory than
-    /// the pages that count.
+    /// Begins: every mailbox of every account is listed, and every commit, data pack and mail of pages is read. Then pages
+    /// are chosen, and the mails of chosen leaves are read once more, along with the commits behind: names need no more memory
+    /// than chosen leaves.
     #[must_use]
     pub fn new(accounts: &[AccountTerms], volume: VolumeId, keys: Arc<Keys>) -> Self {
         let encodings = accounts.iter();
@@ -175,9 +175,9 @@ impl Salvage {
         }
     }
 
-    /// Mails to be read, those that are read again twice.
+    /// Mails to be read, by both readings.
     fn all(&self) -> usize {
-        let again = self.needed.as_ref().map_or(0, Needed::mails);
+        let again = self.needed.as_ref().map_or(0, |needed| needed.mails);
         self.mails.len().saturating_add(again)
     }
 
@@ -295,7 +295,7 @@ impl Salvage {
         }
         self.mails = mails.into_values().collect();
         let mut order: Vec<usize> = (0..self.mails.len()).collect();
-        // Pages of old checkpoints come last: what has no room is old.
+        // Pages of old checkpoints come last, and have no room first.
         order.sort_by_key(|number| {
             let subject = self.mails.get(*number).map(|wanted| &wanted.subject);
             let pages = subject.filter(|subject| subject.kind == Kind::Pages);

@@ -310,7 +310,7 @@ impl<S: Storage> Volume<S> {
         self.tend_mirrors();
     }
 
-    /// A person has accepted a rollback: commits of the branch that the chain has left leave the copies.
+    /// A person has accepted a rollback: commits of the left branch leave the copies.
     pub fn leave_branch(&mut self, now: Moment) {
         self.at(now);
         for account in self.further_accounts() {

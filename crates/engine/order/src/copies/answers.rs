@@ -9,7 +9,7 @@ use vere_units::Timestamp;
 
 use super::branch::left_branch;
 use super::{Copy, Fetched, Next, Pages, Stage, TAIL, Ticket, What, list, listing};
-use crate::compare::{Missing, missing_commits, missing_pages};
+use crate::compare::{Missing, commits_of, missing_commits, missing_pages};
 use crate::format::{Kind, MailId, Subject};
 use crate::pause::tells_time;
 use crate::recent::Recent;
@@ -256,14 +256,6 @@ impl Copy {
             }
         }
     }
-}
-
-pub(super) fn commits_of(mails: &[Listed]) -> HashSet<MailId> {
-    let subjects = mails
-        .iter()
-        .filter_map(|mail| Subject::parse(&mail.subject).ok());
-    let commits = subjects.filter(|subject| subject.kind == Kind::Commit);
-    commits.map(|subject| subject.mail).collect()
 }
 
 /// The generation of the newest commit of the chain that is there.

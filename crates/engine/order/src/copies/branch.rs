@@ -1,16 +1,16 @@
-//! Commits of a branch that the chain has left leave the copy, after a person has accepted a rollback.
+//! Commits of a left branch leave the copy, after a person has accepted a rollback.
 //!
-//! Each commit in a copy was in the chain when it was copied. So a commit is of a left branch where the chain has another commit of
-//! its generation, or where the lead, listed behind the copy, lacks a commit newer than the chain. A commit that the lead still
-//! lists stays: it may be open and wait to be merged.
+//! Each commit in a copy was in the chain at the time of copying. So a commit is of a left branch where the chain has a different
+//! commit of the generation, or where the lead, listed behind the copy, lacks a commit newer than the chain. A commit in the
+//! list of the lead stays: an open commit may wait to be merged.
 
 use std::collections::{HashSet, VecDeque};
 
 use vere_placement::accounts::{LOG_COPY_MAILBOX, mailbox_name};
 use vere_ports::mail_accounts::{Listed, Request};
 
-use super::answers::commits_of;
 use super::{Copy, Next, What};
+use crate::compare::commits_of;
 use crate::format::{Kind, MailId, Subject};
 use crate::recent::Recent;
 
@@ -41,7 +41,7 @@ impl Copy {
         Next::Ask(self.ticket(What::Remove), request)
     }
 
-    /// The commits that are on their way out.
+    /// The commits on the way out.
     pub(super) fn left_mails(&self, copy: &[Listed]) -> HashSet<MailId> {
         let uids: HashSet<u32> = self.left.iter().flatten().copied().collect();
         let left = copy.iter().filter(|mail| uids.contains(&mail.uid));
@@ -50,7 +50,7 @@ impl Copy {
     }
 }
 
-/// The UIDs of commits of a branch that the chain has left.
+/// The UIDs of commits of a left branch.
 pub(super) fn left_branch(lead: &[Listed], copy: &[Listed], recent: &Recent) -> VecDeque<Vec<u32>> {
     let (Some(oldest), Some(head)) = (recent.oldest(), recent.head()) else {
         return VecDeque::new();

@@ -223,7 +223,7 @@ fn a_copy_with_another_branch_is_told_apart() {
     assert!(!copy.has_other_branch(&recent));
 }
 
-/// A commit on the branch that the chain has left.
+/// A commit on the left branch.
 fn stray(uid: u32, number: u8, (parent, generation): (MailId, u64)) -> Listed {
     let head = head_of(number, Kind::Commit);
     Listed {
@@ -290,7 +290,7 @@ fn the_branch_that_the_chain_has_left_leaves_the_copy() {
 #[test]
 fn commits_that_the_lead_still_lists_stay_in_the_copy() {
     let recent = recent(3..=5);
-    // An open commit beside the chain, a newer one of another mount, and one of long ago.
+    // An open commit beside the chain, a newer commit of a second mount, and a commit of long ago.
     let open = stray(5, 74, (id(3), 4));
     let newer = stray(6, 76, (id(5), 6));
     let mut mails = log(1, &[2, 3, 4, 5]);

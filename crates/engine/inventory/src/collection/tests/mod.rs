@@ -37,7 +37,7 @@ fn subject(kind: Kind, mail: u8, parent: Option<u8>, generation: Option<u64>) ->
     Subject::of(&head, parent.map(id), generation)
 }
 
-/// A commit whose generation is its number.
+/// A commit with its number as the generation.
 fn commit(number: u8) -> Subject {
     subject(Kind::Commit, number, Some(number - 1), Some(number.into()))
 }

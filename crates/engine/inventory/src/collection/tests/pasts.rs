@@ -1,4 +1,4 @@
-//! Commits and pages of the past: what nobody needs, and losers whose changes the chain has.
+//! Commits and pages of the past without a use, and losers merged by the chain.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn history() -> History {
     history
 }
 
-/// The log, each commit at ten times its number.
+/// The log, each commit at ten times the number.
 fn log() -> Vec<(u32, Subject)> {
     (1..=9)
         .map(|number| (u32::from(number) * 10, commit(number)))
@@ -60,7 +60,7 @@ fn every_mail_of_an_old_commit_goes_and_no_commit_beside_the_chain() {
     log.insert(4, (45, commit(4)));
     let beside = subject(Kind::Commit, 77, Some(3), Some(4));
     log.insert(4, (44, beside));
-    // A forged generation ends the walk: what lies below cannot be told.
+    // A forged generation ends the walk: commits below cannot be told.
     let old = history().old_commits(&log, &|_| false);
     let uids: Vec<u32> = old.iter().map(|(uid, _)| *uid).collect();
     assert_eq!(uids, [10, 20, 30, 40, 45, 50]);
@@ -84,7 +84,7 @@ fn every_mail_of_an_old_commit_goes_and_no_commit_beside_the_chain() {
 
 #[test]
 fn a_walk_begins_at_a_commit_that_a_row_names() {
-    // The listing ends before the oldest checkpoint: that of generation 3 begins the walk.
+    // The listing ends before the oldest checkpoint: generation 3 begins the walk.
     let old = history().old_commits(&log()[..4], &|_| false);
     assert_eq!(
         old.iter().map(|(uid, _)| *uid).collect::<Vec<_>>(),
@@ -159,7 +159,7 @@ fn a_loser_goes_when_a_verified_commit_names_it() {
     let (log, loser) = with_loser();
     let mut losers = Losers::of(&history(), &log, &|_| false);
     let asked: Vec<u32> = losers.suspects(1, 7).map(|of| of.copy.uid).collect();
-    // The loser, and commits that may name it: those behind, or of its generation at least.
+    // The loser, and commits behind, or of the loser's generation at least.
     assert_eq!(asked, [44, 40, 50, 60]);
     assert!(losers.suspects(1, 7).all(|of| of.uid_validity == 7));
     assert!(losers.is_held(id(5)) && losers.is_held(id(4)) && !losers.is_held(id(3)));
@@ -181,17 +181,17 @@ fn a_forged_or_unread_loser_stays() {
         ]);
         assert_eq!(losers.merged(&|_| true), []);
     }
-    // Of a mount's own knowledge a good one goes.
+    // By a mount's own knowledge a good loser goes.
     let mut losers = Losers::of(&history(), &log, &|_| false);
     losers.judge(&[(suspect(44, loser), good(&[]))]);
     assert_eq!(losers.merged(&|mail| mail == id(77)), [(44, id(77))]);
     assert_eq!(losers.merged(&|mail| mail == id(4)), []);
-    // An unread namer is held, and a damaged one is not.
+    // An unread namer is held, a damaged namer is not.
     losers.judge(&[(suspect(50, commit(5)), Verdict::Unread(String::new()))]);
     assert!(losers.is_held(id(5)));
     losers.judge(&[(suspect(50, commit(5)), Verdict::Bad(String::new()))]);
     assert!(!losers.is_held(id(5)));
-    // What lies elsewhere is none of these.
+    // Mails elsewhere are no losers.
     let mut elsewhere = suspect(60, commit(6));
     elsewhere.copy.mailbox = 17;
     losers.judge(&[(elsewhere, good(&[]))]);
@@ -202,7 +202,7 @@ fn a_forged_or_unread_loser_stays() {
 fn without_a_loser_no_commit_is_read() {
     let losers = Losers::of(&history(), &log(), &|_| false);
     assert_eq!(losers.suspects(1, 7).count(), 0);
-    // A loser with content is told by its row; one behind the checkpoint is left to a later run.
+    // The row tells a loser with content; a loser behind the checkpoint is left to a later run.
     let (mut log, _) = with_loser();
     let losers = Losers::of(&history(), &log, &|of| of.mail == id(77));
     assert_eq!(losers.suspects(1, 7).count(), 0);

@@ -1,4 +1,4 @@
-//! Tombstones: which mails get one, and when a mail may go.
+//! Tombstones: their mails, and when a mail may go.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ fn a_needless_pack_gets_a_tombstone_and_goes_after_its_time() {
         (1, 0, 0)
     );
     assert!(!plan.has(5));
-    // At its time row and mails go, and mails that the tombstone alone names.
+    // Then row and mails go, and further mails of the tombstone.
     let old = tombstone(5, 10, &[8, 7]);
     plan.condemn(&pack(&[7]), Some(&old), present(), &mut report);
     let (_, row) = written(&plan.changes[0]);
@@ -89,14 +89,14 @@ fn a_needless_pack_gets_a_tombstone_and_goes_after_its_time() {
 #[test]
 fn a_tombstone_of_other_mails_is_none_of_the_pack() {
     let (mut plan, mut report) = (Plan::default(), CollectReport::default());
-    // That of a duplicate: the pack's own time begins now, and the duplicate is kept in mind.
+    // A tombstone of a duplicate: the pack's own time begins now, and the duplicate is kept in mind.
     let duplicate = tombstone(5, 99, &[3]);
     assert!(!names_row(&duplicate, &pack(&[7]).row));
     plan.condemn(&pack(&[7]), Some(&duplicate), present(), &mut report);
     let (_, row) = written(&plan.changes[0]);
     assert_eq!((row.time_ms, plan.due.len()), (NOW, 0));
     assert_eq!(row.copies, [copy(1, 17, 3), copy(1, 17, 7)]);
-    // That of another mail under the number is no reason.
+    // A tombstone of a second mail under the number is no reason.
     let (mut plan, mut report) = (Plan::default(), CollectReport::default());
     let other = tombstone(6, 99, &[7]);
     plan.condemn(&pack(&[7]), Some(&other), present(), &mut report);
@@ -144,7 +144,7 @@ fn strays_join_the_tombstone_of_their_number() {
     let all = [copy(1, 17, 1), copy(1, 17, 4), copy(2, 17, 2)];
     assert_eq!(row.copies, all);
     assert_eq!(report.orphans, 2);
-    // Another mail under the number waits until the first is gone, whether this run or an earlier one has seen it.
+    // A second mail under the number waits until the first is gone, seen by this run or earlier.
     let other = subject(Kind::Data, 6, None, None);
     let other = crate::format::Subject {
         pack: data.pack,
@@ -217,7 +217,7 @@ fn strays_are_read_before_they_go() {
     listing.number(1, 2, 12);
     let found = suspects(&listing);
     let places: Vec<_> = found.iter().map(|of| (of.copy, of.uid_validity)).collect();
-    // Of a duplicate the mail that stays is read; an account that was not read has none.
+    // Of a duplicate the kept mail is read; an unread account has no suspects.
     let expected = [
         (copy(1, 2, 2), 12),
         (copy(1, 17, 1), 11),

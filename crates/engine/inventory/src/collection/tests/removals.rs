@@ -47,7 +47,7 @@ fn only_the_expected_mails_go_and_only_after_a_listing() {
         ("data-0002", 10, Some(30))
     );
     assert!(removing.poll().is_none() && !removing.is_over());
-    // Another mail has the second UID, the third one is gone, and a stranger lies between.
+    // A stranger's mail has the second UID, the third mail is gone, and a stranger lies between.
     removing.answered(number, listed(7, &[(10, 1), (15, 9), (20, 8)]));
     let (number, _, request) = removing.poll().unwrap();
     let expected = Request::Remove {

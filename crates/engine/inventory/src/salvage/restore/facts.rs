@@ -1,4 +1,4 @@
-//! What the rows of a past state say about inodes.
+//! Facts about inodes by the rows of a past state.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -11,9 +11,9 @@ use crate::rows::{
 };
 use crate::salvage::Past;
 
-/// Inodes that are put back: about 500 MB in memory. Further ones are counted.
+/// Inodes to be put back: about 500 MB in memory. Further inodes are counted.
 const INODES_MAX: usize = 4_000_000;
-/// Names of inodes without a row that are remembered.
+/// Remembered names of inodes without a row.
 const NAMES_MAX: usize = 1_000_000;
 
 /// An inode of the past.
@@ -33,9 +33,9 @@ pub(super) struct Node {
     pub(super) links: u32,
     /// Whether the inode is to be put back.
     pub(super) is_wanted: bool,
-    /// Whether a folder has anything below that is to be put back, or is to be put back itself.
+    /// Whether a folder, or anything below, is to be put back.
     pub(super) is_needed: bool,
-    /// The home of the entry that counts, of a folder.
+    /// The home of a folder's chosen entry.
     pub(super) above: Option<Home>,
     /// The number in the new tree.
     pub(super) new: Option<Inode>,
@@ -52,20 +52,20 @@ impl Node {
     }
 }
 
-/// What the caller knows about the new tree.
+/// The caller's knowledge about the new tree.
 pub type IsWanted<'a> = dyn Fn(Inode, &InodeRow) -> Result<bool, Errno> + 'a;
 
-/// All rows, as far as they matter for the new tree.
+/// All facts for the new tree.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) nodes: BTreeMap<u64, Node>,
-    /// Folders with the homes of their entries: one, or several where rows are of different times.
+    /// Folders with the homes of entries: several where rows are of different times.
     pub(super) folders: BTreeMap<u64, Vec<Home>>,
     /// Names of inodes without a row.
     pub(super) names: HashMap<u64, Vec<u8>>,
-    /// Names in the root folder that begin as names of the folder for lost files do.
+    /// Names in the root folder with the prefix of the folder for lost files.
     pub(super) root_names: BTreeSet<Vec<u8>>,
-    /// Packs of content that the past knows.
+    /// Packs of content with a row in the past.
     pub(super) packs: HashSet<u64>,
     /// Rows of needed packs whose mails were not found.
     pub(super) pack_rows: Vec<RowChange>,
@@ -80,7 +80,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Reads all rows. `has_pack` tells packs whose mails were found; `prefix` is that of the folder for lost files.
+    /// Reads all rows. `has_pack` tells packs with a mail; `prefix` begins the name of the folder for lost files.
     pub(super) fn read(
         past: &Past,
         is_wanted: &IsWanted<'_>,
@@ -89,7 +89,7 @@ impl Facts {
     ) -> Result<Self, Errno> {
         let mut facts = Self::default();
         past.visit(None, &mut |key, value| {
-            // A wrong row is no reason to lose all others.
+            // A wrong row is no reason to lose further rows.
             if let Ok(key) = Key::decode(key) {
                 facts.row(key, value, (is_wanted, has_pack), prefix);
             }
@@ -142,7 +142,7 @@ impl Facts {
                     self.packs.insert(pack);
                 }
                 if self.needed.contains(&pack) && !has_pack(pack) {
-                    // The mail may be on an account that is not there today.
+                    // The mail may be on an absent account.
                     let key = Key::Pack(pack).encode();
                     self.pack_rows.push((key, Some(value.to_vec())));
                 }

@@ -1,6 +1,6 @@
-//! A past state as rows of a new tree. Inodes get new numbers, so that nothing of a lost state can meet what writers make later.
-//! Files keep their names, facts and chunks; a chunk of several files is one of all of them again. Folders and files that no entry
-//! names go to the folder for lost files, and so do entries whose folder is lost.
+//! A past state as rows of a new tree. Inodes get new numbers, so that no number of a lost state meets a later number.
+//! Files keep their names, facts and chunks; several files share a chunk again. Folders and files without an entry
+//! go to the folder for lost files, and so do entries of a lost folder.
 
 mod facts;
 mod places;
@@ -21,7 +21,7 @@ use crate::rows::{
     entry_key, inode_of,
 };
 
-/// A folder of the new tree: its number, and the home of its entries.
+/// A folder of the new tree: the number, and the home of the entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Folder {
     /// The number.
@@ -30,10 +30,10 @@ pub struct Folder {
     pub home: Home,
 }
 
-/// Gives homes that no inode has had.
+/// Gives unused homes.
 pub type Homes<'a> = dyn FnMut() -> Result<Home, Errno> + 'a;
 
-/// What goes where.
+/// The place of everything.
 #[derive(Debug)]
 pub struct Restore {
     facts: Facts,
@@ -46,19 +46,19 @@ pub struct Restore {
     lost: Folder,
     /// Entries of the folder for lost files.
     lost_entries: Vec<RowChange>,
-    /// Folders in the place of lost ones.
+    /// Folders in the place of lost folders.
     stand_ins: Vec<Folder>,
     count: Count,
 }
 
-/// What is put back.
+/// The extent of a restoration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// Files and the like under their names.
+    /// Files and the like.
     pub files: usize,
     /// Folders.
     pub folders: usize,
-    /// Those of them in the folder for lost files, since nothing names them or their folder.
+    /// The part in the folder for lost files, without an entry or a folder above.
     pub lost: usize,
     /// Inodes without room in memory.
     pub left_out: usize,
@@ -88,8 +88,8 @@ impl Numbers<'_, '_> {
 }
 
 impl Restore {
-    /// Reads a past state. `target` takes the place of the root folder, `lost` is the folder for what has no place, and `prefix` is
-    /// that of its name.
+    /// Reads a past state. `target` takes the place of the root folder, `lost` is the folder for everything without a place, and `prefix`
+    /// begins the folder's name.
     ///
     /// # Errors
     /// Failures to read rows of the new tree.
@@ -120,20 +120,20 @@ impl Restore {
     /// Gives everything wanted a number and a place.
     ///
     /// # Errors
-    /// Those of `homes`.
+    /// The errors of `homes`.
     pub fn give_places(&mut self, past: &Past, homes: &mut Homes<'_>) -> Result<(), Errno> {
         let mut numbers = Numbers { homes, at: (0, 0) };
         self.number(&mut numbers)?;
         self.stand_in(past, &mut numbers)
     }
 
-    /// What is put back.
+    /// The extent of a restoration.
     #[must_use]
     pub const fn count(&self) -> Count {
         self.count
     }
 
-    /// Names in the past's root folder that begin as the folder for lost files does.
+    /// Whether the past's root folder has a name with the prefix.
     pub fn has_root_name(&self, name: &[u8]) -> bool {
         self.facts.root_names.contains(name)
     }
@@ -186,7 +186,7 @@ impl Restore {
         if !self.facts.packs.contains(&pack) {
             return false;
         }
-        // Where leaves are gone, only a file with all of its extents tells what is of no use.
+        // Where leaves are gone, only a file with all extents tells needless chunks.
         let node = self.facts.nodes.get(&inode);
         past.is_whole()
             || node.is_some_and(|node| {
@@ -194,7 +194,7 @@ impl Restore {
             })
     }
 
-    /// Notes the chunks of all files that are put back.
+    /// Notes the chunks of all restored files.
     pub fn note_chunks(&self, past: &Past, known: &mut HashSet<(u64, u32)>) {
         past.visit(None, &mut |key, value| {
             if let Ok(Key::Extents { inode, offset }) = Key::decode(key)
@@ -212,7 +212,7 @@ impl Restore {
         self.facts.nodes.get(&inode.0)?.new
     }
 
-    /// Marks what is needed for the way to everything wanted.
+    /// Marks the folders above everything wanted.
     fn choose(&mut self, past: &Past) {
         let (facts, owners) = (&mut self.facts, &self.owners);
         places::need(facts, owners, ROOT_HOME);
@@ -221,7 +221,7 @@ impl Restore {
                 (Key::decode(key), decode_entry(value))
                 && let Some(node) = facts.nodes.get_mut(&entry.inode.0)
             {
-                // Content without a row is put back under its name.
+                // Content without a row is put back under the name.
                 node.is_wanted |= node.kind.is_none() && node.told > 0;
                 if node.is_wanted && (!node.is_folder() || node.above == Some(home)) {
                     places::need(facts, owners, home);
@@ -231,7 +231,7 @@ impl Restore {
         });
     }
 
-    /// Gives new numbers. Folders and files without an entry get one in the folder for lost files.
+    /// Gives new numbers. Folders and files without an entry get an entry in the folder for lost files.
     fn number(&mut self, numbers: &mut Numbers<'_, '_>) -> Result<(), Errno> {
         for (inode, node) in &mut self.facts.nodes {
             let is_folder = node.is_folder();
@@ -248,7 +248,7 @@ impl Restore {
                 false => node.links == 0,
             };
             if is_lost && node.kind.is_none() {
-                // Content without a name and a row is salvaged by its chunks.
+                // Content without a name and a row is salvaged by chunks.
                 continue;
             }
             let new = numbers.next()?;
@@ -278,7 +278,7 @@ impl Restore {
         Ok(())
     }
 
-    /// Gives the entries of lost folders other folders, and counts the folders in each home.
+    /// Gives the entries of lost folders new folders, and counts the folders in each home.
     fn stand_in(&mut self, past: &Past, numbers: &mut Numbers<'_, '_>) -> Result<(), Errno> {
         let mut failed = None;
         past.visit(None, &mut |key, value| {

@@ -7,7 +7,7 @@ use vere_ports::files::Inode;
 use super::facts::Facts;
 use crate::rows::Home;
 
-/// Folders by the homes of their entries.
+/// Folders by homes.
 pub(super) fn owners(facts: &Facts) -> HashMap<Home, u64> {
     let folders = facts.nodes.iter().filter(|(_, node)| node.is_folder());
     let mut owners = HashMap::new();
@@ -18,8 +18,8 @@ pub(super) fn owners(facts: &Facts) -> HashMap<Home, u64> {
     owners
 }
 
-/// Gives each folder one entry: that in the folder that is its parent by its own row, if possible. What would lie below itself
-/// gets none.
+/// Gives each folder a single entry: in the parent by the folder's row, if possible. A folder in a circle
+/// gets no entry.
 pub(super) fn hang(facts: &mut Facts, owners: &HashMap<Home, u64>) {
     let mut above = BTreeMap::new();
     for (inode, homes) in &facts.folders {
@@ -40,7 +40,7 @@ pub(super) fn hang(facts: &mut Facts, owners: &HashMap<Home, u64>) {
         let mut at = start;
         while !sound.contains(&at) {
             if !path.insert(at) {
-                // The path has come back to a folder of its own.
+                // The path is a circle.
                 above.remove(&at);
                 break;
             }

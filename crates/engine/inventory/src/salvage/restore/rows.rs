@@ -1,4 +1,4 @@
-//! The rows of the new tree, made when their turn comes: inodes first, then entries, so that every entry has its inode.
+//! The rows of the new tree, made in turn: inodes first, then entries, so that every entry has an inode.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use crate::rows::{
 };
 use crate::salvage::Salvaged;
 
-/// Rows of the past that are read at once.
+/// Rows of the past read at once.
 const SLICE: usize = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,20 +24,20 @@ enum Stage {
     Over,
 }
 
-/// Rows of the new tree, one after another.
+/// Rows of the new tree, in turn.
 #[derive(Debug)]
 pub struct Restored {
     found: Arc<Salvaged>,
     plan: Restore,
     stage: Stage,
-    /// The last row of the past that was read.
+    /// The last row read of the past.
     after: Option<Vec<u8>>,
     ready: VecDeque<RowChange>,
     last: VecDeque<RowChange>,
 }
 
 impl Restored {
-    /// `blank` is the row of a file whose own row is lost, and `last` are the rows behind all others.
+    /// `blank` is the row of a file without a row, and `last` are the last rows.
     #[must_use]
     pub fn new(
         found: Arc<Salvaged>,
@@ -115,7 +115,7 @@ impl Iterator for Restored {
 }
 
 impl Restore {
-    /// Rows of folders in the place of lost ones, and of files whose own row is lost.
+    /// Rows of folders in the place of lost folders, and of files without a row.
     fn blank_rows(&self, blank: &InodeRow, rows: &mut Vec<RowChange>) {
         for folder in &self.stand_ins {
             let row = InodeRow {
@@ -157,10 +157,7 @@ impl Restore {
                 }
                 return Some((inode_key(new).to_vec(), Some(row.encode())));
             }
-            Key::Xattr { inode, name } => {
-                // Attributes of an inode without a row have none to belong to but a file's.
-                xattr_key(self.number_of(inode)?, name)
-            }
+            Key::Xattr { inode, name } => xattr_key(self.number_of(inode)?, name),
             Key::Extents { inode, offset } => {
                 let node = self.facts.nodes.get(&inode.0)?;
                 let is_file = node.kind.is_none_or(|kind| kind == FileKind::File);

@@ -1,4 +1,4 @@
-//! The root and the leaves that count.
+//! The chosen root and leaves.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ fn chosen(all: Vec<PageSeen>) -> Option<Choice> {
     choose(&pages(all), &HashSet::new())
 }
 
-/// A tree of two leaves whose root covers this generation: mail, and frames 0, 1 and 9.
+/// A tree of two leaves, with the root at frame 9.
 fn tree(mail: u8, covers: u64) -> Vec<PageSeen> {
     vec![
         leaf(at(mail, 0), covers, A, &[2, 4]),
@@ -58,7 +58,7 @@ fn the_newest_whole_root_counts() {
     assert_eq!((choice.missing, choice.spare), (0, 0));
     let expected = [piece(at(2, 0), b"", Some(M)), piece(at(2, 1), M, None)];
     assert_eq!(choice.pieces, expected);
-    // Without a leaf of the newest one the older one counts, and whatever order they come in.
+    // Without a leaf of the newest root the older root counts, in any order.
     let lost = all.iter().position(|page| page.at == at(2, 1)).unwrap();
     all.remove(lost);
     all.reverse();
@@ -85,14 +85,14 @@ fn a_single_leaf_may_be_the_root() {
     let choice = chosen(vec![only.clone()]).unwrap();
     assert_eq!((choice.covers, choice.is_whole), (3, true));
     assert_eq!(choice.pieces, [piece(at(1, 0), b"", None)]);
-    // One that ends no mail is a leaf of a tree whose root is gone.
+    // A leaf in the middle of a mail belongs to a lost root.
     only.is_last = false;
     let choice = chosen(vec![only.clone()]).unwrap();
     assert_eq!(
         (choice.covers, choice.is_whole, choice.spare),
         (3, false, 1)
     );
-    // And so is one that begins behind the root folder.
+    // And so does a leaf behind the root folder.
     only.is_last = true;
     only.first = M.to_vec();
     assert!(!chosen(vec![only]).unwrap().is_whole);
@@ -100,14 +100,14 @@ fn a_single_leaf_may_be_the_root() {
 
 #[test]
 fn an_inner_page_without_its_root_is_no_root() {
-    // The newest root is lost; the page below has every leaf of its own, and is the first of them.
+    // The newest root is lost; the first page below is whole.
     let mut all = tree(1, 5);
     let mut orphan = tree(2, 9);
     orphan[2].is_last = false;
     all.extend(orphan.clone());
     let choice = chosen(all).unwrap();
     assert_eq!((choice.covers, choice.is_whole), (5, true));
-    // Alone it serves for its own keys.
+    // Alone the page serves for the page's own keys.
     let choice = chosen(orphan.clone()).unwrap();
     assert_eq!((choice.covers, choice.is_whole), (9, false));
     let end = [Z, &[0]].concat();
@@ -124,7 +124,7 @@ fn an_inner_page_without_its_root_is_no_root() {
 fn a_lost_leaf_leaves_a_gap_for_other_leaves() {
     let mut all = tree(2, 9);
     all.remove(1);
-    // Two older states of the lost keys, and an older one of keys that are there.
+    // Two older states of the lost keys, and an older state of known keys.
     all.push(leaf(at(7, 0), 7, &[2, 6], &[2, 8]));
     all.push(leaf(at(6, 0), 6, M, Z));
     all.push(leaf(at(8, 0), 8, A, &[2, 1]));
@@ -159,7 +159,7 @@ fn of_broken_roots_the_one_with_most_leaves_counts() {
     assert_eq!((choice.covers, choice.missing), (5, 1));
     // The gap is filled by the newer leaf.
     assert!(choice.pieces.iter().any(|piece| piece.at == at(2, 1)));
-    // With as many leaves the newer one counts.
+    // With as many leaves the newer root counts.
     older.remove(0);
     let all: Vec<PageSeen> = older.into_iter().chain(newer).collect();
     let choice = chosen(all).unwrap();
@@ -218,7 +218,7 @@ fn pieces_never_overlap() {
             let end = pair[0].range.1.as_ref().unwrap();
             assert!(pair[0].range.0 < *end && *end <= pair[1].range.0);
         }
-        // Every leaf that survives at all leaves no key of its own to nobody.
+        // Every key of a surviving leaf has a piece.
         let has = |key: &[u8]| {
             choice.pieces.iter().any(|piece| {
                 let (from, until) = &piece.range;

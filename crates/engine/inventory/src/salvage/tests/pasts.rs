@@ -105,7 +105,7 @@ fn leaves_give_the_rows_of_their_ranges() {
     let past = past();
     assert_eq!((past.covers(), past.generation()), (40, 40));
     assert!(past.is_whole());
-    // Facts of the volume are none of these rows.
+    // Facts of the volume are left out.
     let all = [row(&[2, 1], b"a"), row(&[2, 7], b"d"), row(&[3, 1], b"e")];
     assert_eq!(rows(&past, None), all);
     assert_eq!(rows(&past, Some(&[2, 1])), all[1..]);
@@ -145,7 +145,7 @@ fn later_commits_count_above_leaves() {
     ];
     assert_eq!(rows(&past, None), all);
     assert_eq!(rows(&past, Some(&[2, 3])), all[2..]);
-    // An older commit changes nothing; of two with an equal generation the one with the lower UID counts.
+    // An older commit changes nothing; of two with an equal generation the lower UID counts.
     let older = record(
         41,
         vec![change(&[2, 0], Some(b"old")), change(&[2, 7], None)],
@@ -174,7 +174,7 @@ fn damage_and_foreign_mails_are_told_apart() {
     let (subject, text) = mail_of(&leaves());
     let (volume, keys) = (VOLUME, keys());
     let of = (volume, &*keys);
-    // Damage to one page costs that page alone.
+    // Damage to a page costs the page alone.
     let body = mail::unwrap(&text, Encoding::EightBit).unwrap();
     let mut hurt = body.clone();
     hurt[100] ^= 1;

@@ -279,7 +279,7 @@ fn everything_comes_back_under_new_numbers() {
     assert_eq!(note.unwrap(), "note");
     let note = tree.get(&xattr_key(Inode::ROOT, b"user.root")).unwrap();
     assert_eq!(note.unwrap(), "of the root");
-    // A needed pack without a mail keeps its row; a needless one has none.
+    // A needed pack without a mail keeps the row; a needless pack has no row.
     assert!(tree.contains(&Key::Pack(5).encode()).unwrap());
     assert!(!tree.contains(&Key::Pack(6).encode()).unwrap());
     let old: Vec<u64> = made.0.iter().filter_map(|(key, _)| inode_in(key)).collect();
@@ -311,7 +311,7 @@ fn beside_a_tree_only_what_is_wanted_comes_back() {
         "/lost/tree/e",
     ];
     assert_eq!(names(&tree), expected);
-    // A folder that is wanted comes with the way to it.
+    // A wanted folder comes with the folders above.
     let deep = number(11, 1);
     let (tree, count) = restore(past_of(&made().0, true), APART, &|inode| inode == deep);
     assert_eq!(findings(&tree), []);
@@ -322,7 +322,7 @@ fn beside_a_tree_only_what_is_wanted_comes_back() {
     assert_eq!(findings(&tree), []);
 }
 
-/// The rows without some of them.
+/// A part of the rows.
 fn without(is_gone: impl Fn(&Key<'_>) -> bool) -> Rows {
     let mut rows = made().0;
     rows.retain(|(key, _)| !is_gone(&Key::decode(key).unwrap()));
@@ -331,7 +331,7 @@ fn without(is_gone: impl Fn(&Key<'_>) -> bool) -> Rows {
 
 #[test]
 fn what_a_lost_folder_had_stays_together() {
-    // The row of folder b is lost: its entry means nothing without its home.
+    // The row of folder b is lost: the entry means little without the home.
     let rows = without(|key| *key == Key::Inode(number(10, 1)));
     let (tree, count) = restore(past_of(&rows, false), ROOT, &|_| true);
     assert_eq!(findings(&tree), []);
@@ -347,7 +347,7 @@ fn what_a_lost_folder_had_stays_together() {
     ];
     assert_eq!(names(&tree), expected);
     assert_eq!((count.folders, count.lost), (3, 1));
-    // The entry is lost: the folder has its row, and no name.
+    // The entry is lost: the folder has a row and no name.
     let rows = without(|key| matches!(key, Key::Entry { name: b"b", .. }));
     let (tree, count) = restore(past_of(&rows, false), ROOT, &|_| true);
     assert_eq!(findings(&tree), []);
@@ -420,7 +420,7 @@ fn a_folder_has_one_place_and_none_below_itself() {
     assert_eq!(found.iter().filter(|path| path.ends_with("/c")).count(), 1);
 }
 
-/// Every row may be lost, alone or with others: the tree is sound, and no content that has a name and a row is lost.
+/// Every row may be lost, alone or with others: the tree is sound, and content with a row is there.
 #[test]
 fn whatever_is_lost_the_tree_is_sound() {
     let all = made().0;
@@ -462,7 +462,7 @@ fn whatever_is_lost_the_tree_is_sound() {
 #[test]
 fn lost_content_is_what_no_state_has_seen() {
     let mut rows = made();
-    // A version that the file had before lies in pack 6.
+    // An earlier version of the file lies in pack 6.
     rows.content(number(0, 9), 7, 68);
     let whole = salvaged(past_of(&rows.0, true));
     let broken = salvaged(past_of(&rows.0, false));
@@ -484,7 +484,7 @@ fn lost_content_is_what_no_state_has_seen() {
         // A chunk of a known pack without use is an older version where all leaves are there, or the file is whole.
         assert!(is_known(6, FRAME, number(0, 3)));
         assert_eq!(is_known(6, FRAME, number(0, 77)), is_whole);
-        // A pack that the state has not seen is newer.
+        // A pack without a row in the state is newer.
         assert!(!is_known(8, FRAME, number(0, 3)));
         assert!(!is_known(7, 68, number(0, 9)));
     }

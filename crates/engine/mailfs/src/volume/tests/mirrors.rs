@@ -383,7 +383,7 @@ fn the_checker_notices_commits_that_are_copied_before_they_are_won() {
     assert!(!is_right);
 }
 
-/// Nothing but whole logs tells of a hole before the end of the copy's log and before the commits in memory.
+/// Only whole logs tell a hole before the end of the copy's log and before the commits in memory.
 #[test]
 fn a_collection_finds_holes_of_long_ago() {
     let mut world = world(2);
@@ -412,7 +412,7 @@ fn a_collection_finds_holes_of_long_ago() {
     assert!(world.status().mirrors[0].is_level);
 }
 
-/// A person accepts that the lead was set back: the commits behind leave the copy, and the copy is one again.
+/// A person accepts that the lead was set back: the commits behind leave the copy, and the copy can stand in again.
 #[test]
 fn a_left_branch_leaves_the_copy() {
     let mut world = world(2);

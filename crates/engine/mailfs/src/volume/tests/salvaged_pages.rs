@@ -9,7 +9,7 @@ use super::*;
 use crate::format::Subject;
 
 const ROOT: Inode = Inode::ROOT;
-/// A file that no commit has room for.
+/// A file too long for a commit.
 const LONG: usize = 70_000;
 
 /// Folders and files by their paths, with contents, links and attributes.
@@ -158,7 +158,7 @@ fn a_tree_comes_back_where_all_commits_are_lost() {
     assert_eq!((placed.restored.lost, placed.restored.left_out), (0, 0));
     assert!(paths(&mut world) == before);
     assert_clean(&mut world);
-    // Another machine sees the same, and writes on.
+    // A second machine sees an equal tree, and writes on.
     remount_elsewhere(&mut world);
     assert!(paths(&mut world) == before);
     let outer = world.lookup(ROOT, "outer-1").unwrap().inode;
@@ -196,7 +196,7 @@ fn pages_of_a_further_account_serve() {
     assert_clean(&mut world);
 }
 
-/// A checkpoint stands on the commit that it covers. Without that commit the log has nothing to begin at, though later commits are
+/// A checkpoint stands on the covered commit. Without the commit the log has no beginning, though later commits are
 /// there.
 #[test]
 fn later_commits_count_above_pages_whose_commit_is_lost() {
@@ -212,7 +212,7 @@ fn later_commits_count_above_pages_whose_commit_is_lost() {
     world.sync().unwrap();
     let before = paths(&mut world);
     world.lose_folder();
-    // Garbage collection has removed what lies below.
+    // Garbage collection has removed older commits.
     assert!(remove(&mut world, "log", |of| of.generation <= Some(covers)) > 1);
     assert!(matches!(world.mount(), Err(OpenError::NoVolume(1))));
     let found = read(&mut world);
@@ -226,7 +226,7 @@ fn later_commits_count_above_pages_whose_commit_is_lost() {
     assert_clean(&mut world);
 }
 
-/// The new tree of a salvage that was killed has a newer checkpoint than the lost one, and almost nothing in it.
+/// The new tree of a killed salvage has a newer checkpoint than the lost tree, and few rows.
 #[test]
 fn a_salvage_that_was_killed_is_begun_again() {
     let (mut world, before) = filled();
@@ -279,7 +279,7 @@ fn rename(parent: Inode, name: &str, new_parent: Inode, new_name: &str) -> Call 
     }
 }
 
-/// What the tree has stays; what the tree lacks, or has in an older form, comes beside.
+/// Files of the tree stay; missing files and newer versions come beside.
 #[test]
 fn a_tree_that_lost_its_newest_commits_gets_what_it_lacks() {
     let (mut world, before) = filled();
@@ -373,7 +373,7 @@ fn large() -> (World, Paths) {
     (world, all)
 }
 
-/// Whatever is lost of pages, every content comes back, and a name comes with whatever has one.
+/// Every content comes back, with a name where a page has the name.
 fn assert_all_content(world: &mut World, before: &Paths) -> usize {
     let after = paths(world);
     let contents: Vec<&Vec<u8>> = after.values().map(|(_, content, ..)| content).collect();
@@ -471,7 +471,7 @@ fn forged_pages_are_ignored() {
     }
     let found = read(&mut world);
     assert_eq!(found.report().pages, pages);
-    // Those under other ids are told.
+    // Mails under wrong ids are told.
     assert!(found.report().unusable.len() >= genuine.len());
     let past = found.past.as_ref().unwrap();
     assert!(past.is_whole() && past.covers() < 1_000);

@@ -41,7 +41,7 @@ pub(super) fn place(world: &mut World, found: &Arc<Salvaged>) -> Placed {
     place_behind(world, found, 0)
 }
 
-/// Puts what was found into the tree. The chain has everything up to a generation.
+/// Puts the findings into the tree. The chain has everything up to a generation.
 pub(super) fn place_behind(world: &mut World, found: &Arc<Salvaged>, known: u64) -> Placed {
     let now = world.moment();
     let placed = world.volume().salvage(now, CALLER, found, known).unwrap();

@@ -43,7 +43,7 @@ impl<S: Storage> Volume<S> {
         has_begun
     }
 
-    /// Begins to put about so many rows into commits, a bounded number at once. Returns whether no other run is under way.
+    /// Begins to put a number of rows into commits, a bounded number at once. Returns whether no other run is under way.
     pub(in crate::volume) fn begin_rows(
         &mut self,
         now: Moment,

@@ -115,7 +115,7 @@ pub(super) struct Garbage {
     /// Packs that snapshots need.
     pub(super) packs: BTreeSet<u64>,
     pub(super) good: BTreeSet<MailCopy>,
-    /// What the mails of listed key slots are.
+    /// Verdicts about listed key slots.
     pub(super) slots: Verified,
     /// Packs weighed and not yet decided about.
     pub(super) weighed: VecDeque<Weighed>,

@@ -135,7 +135,7 @@ fn an_account_without_the_slot_that_counts_gets_it_before_it_loses_the_old_one()
     assert_eq!(found(&mut world), [(0, 1), (0, 1)]);
 }
 
-/// The second account has the new slot by a subject only: the body is that of the old slot.
+/// The second account has the new slot by a subject only, above the body of the old slot.
 fn forge_new_slot(world: &mut World) {
     let new = slot(1, NEW, &first_keys()).head.mail.to_string();
     let head = world.shelf(2, "head");
@@ -152,7 +152,7 @@ fn forge_new_slot(world: &mut World) {
     *mail = [subject.as_slice(), &old[begin(&old)..]].concat().into();
 }
 
-/// By its subject the account had the slot that counts, so that the old ones left, and no secret opened the account.
+/// By a subject the account had the new slot, so that the old slot left, and no secret opened the account.
 #[test]
 fn an_account_whose_listed_slot_is_forged_keeps_the_old_one_until_it_has_another() {
     let mut world = World::with_slot(2);
@@ -176,7 +176,7 @@ fn an_account_whose_listed_slot_is_forged_keeps_the_old_one_until_it_has_another
     assert_eq!(found(&mut world), [(0, 1), (1, 1)]);
 }
 
-/// What cannot be read today is neither there nor absent.
+/// An unread mail is neither there nor absent.
 #[test]
 fn slots_that_cannot_be_read_decide_nothing() {
     let mut world = World::with_slot(2);
