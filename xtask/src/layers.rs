@@ -131,7 +131,11 @@ const LAYERS: &[Layer] = &[
             BASE,
             SHARED,
             PROTOCOLS,
-            &["crates/engine/files", "crates/engine/keep"],
+            &[
+                "crates/engine/files",
+                "crates/engine/keep",
+                "crates/engine/sealing",
+            ],
         ],
     ),
     // An opening reads journal, log and pages, and leaves what a mount holds.

@@ -10,6 +10,7 @@ mod machine;
 mod notice;
 mod opening;
 mod reopen;
+mod reopening;
 mod terms;
 
 use vere_files::{merge, pages, tree};
@@ -20,4 +21,5 @@ pub use self::machine::{Machine, is_machine, registration};
 pub use self::notice::{Moment, Notice};
 pub use self::opening::{Local, Log, OpenStep, Opened, Opening, Places, is_outage};
 pub use self::reopen::Reopen;
+pub use self::reopening::Reopening;
 pub use self::terms::{Create, Terms};

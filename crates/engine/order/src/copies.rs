@@ -7,6 +7,7 @@
 
 mod answers;
 mod branch;
+mod waiting;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -22,6 +23,8 @@ use crate::compare::Missing;
 use crate::format::MailId;
 use crate::pause::Pause;
 use crate::recent::Recent;
+
+pub use self::waiting::{MirrorStatus, Mirrors};
 
 /// Commits of the mount that are appended at once.
 const APPENDS_MAX: usize = 8;

@@ -1,6 +1,6 @@
 //! The order of commits in the log of a volume. The [`chain`] decides which commit follows which; a commit is [`found`] in the
 //! log, and people tell commits apart by [`fingerprint`]s. Further accounts keep [`copies`]
-//! of the chain. The crate `vere-mailfs` asks the account, and applies rows.
+//! of the chain, or have logs of their own ([`other_logs`]). The crate `vere-mailfs` asks the account, and applies rows.
 
 pub mod chain;
 mod compare;
@@ -9,6 +9,7 @@ pub mod copies;
 pub mod fingerprint;
 pub mod found;
 mod holes;
+pub mod other_logs;
 mod pause;
 pub mod recent;
 mod sent;

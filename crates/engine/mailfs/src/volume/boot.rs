@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use vere_opening::{Create, OpenError, Terms, registration};
+use vere_opening::{Create, OpenError, Reopening, Terms, registration};
+use vere_order::copies::Mirrors;
 use vere_ports::files::Caller;
 use vere_ports::storage::Storage;
 
@@ -21,11 +22,9 @@ use super::state::commits::Commits;
 use super::state::deadlines::Deadlines;
 use super::state::epochs::Epochs;
 use super::state::follow::Follow;
-use super::state::mirrors::Mirrors;
 use super::state::pages::Bring;
 use super::state::pages::PageFetches;
 use super::state::reads::Reads;
-use super::state::reopening::Reopening;
 use super::state::replicas::Replicas;
 use super::state::speed::Speed;
 use super::state::uploads::Uploads;

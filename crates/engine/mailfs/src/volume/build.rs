@@ -9,13 +9,11 @@ use vere_ports::storage::Storage;
 
 use super::dedup::SHARED_MIN;
 use super::job::Unpacked;
-use super::packs::Fate;
 use super::record::{Begun, Part};
 use super::state::Volume;
 use super::state::commits::{Flight, Snapshot};
 use super::step::Notice;
 use crate::breakage::{Breakage, is_broken};
-use crate::content::{Piece, Source};
 use crate::format::commit::{Checkpoint, Record, RecordKind, RowChange};
 use crate::format::{
     Builder, ChunkId, Codec, FormatError, Index, Kind, MailId, PackNumber, Sealed, Subject, mail,
@@ -192,7 +190,7 @@ impl<S: Storage> Volume<S> {
             .flat_map(|inode| self.cut(*inode, false))
             .collect::<Vec<_>>()
         {
-            let unpacked: Unpacked = self.gather(&cut);
+            let unpacked: Unpacked = self.buffers().gather(&cut);
             let plain = unpacked.joined();
             let name = self.seals.keys.chunk_id(&plain);
             let is_long = plain.len() >= SHARED_MIN;
@@ -249,7 +247,7 @@ impl<S: Storage> Volume<S> {
             if self.files.unsent_octets_of(inode) == 0 {
                 self.commits.forget(inode);
             } else if let Some(snapshot) = snapshot
-                && let Some(pieces) = self.resolve(&snapshot.pieces)
+                && let Some(pieces) = self.buffers().resolve(&snapshot.pieces)
             {
                 if let Err(error) = self.files.store_snapshot(inode, &pieces, snapshot.size) {
                     self.fail(Notice::Rows(error));
@@ -267,47 +265,11 @@ impl<S: Storage> Volume<S> {
 
     /// Octets shared by two files, after a copy, are placed with the source's octets.
     pub(super) fn adopt_placed(&mut self, inode: Inode) {
-        let mut placed = Vec::new();
-        for run in self.files.unsent_of(inode) {
-            let mut at = run.offset;
-            for piece in run.pieces {
-                let Source::Unsent { id, skip } = piece.source else {
-                    continue;
-                };
-                for (_, length, fate) in self.fates.of(id.0, skip, piece.length) {
-                    if let Some(Fate::Placed { extent, skip }) = fate {
-                        let source = Source::Chunk { extent, skip };
-                        placed.push((at, Piece { length, source }));
-                    }
-                    at = at.saturating_add(length.into());
-                }
-            }
-        }
+        let placed = self.buffers().placed(inode);
         if let Err(error) = self.files.place_copies(inode, &placed) {
             self.fail(Notice::Rows(error));
         }
         self.collect_rows();
-    }
-
-    /// The pieces with chunks in place of buffers; `None` if a range has no place yet.
-    fn resolve(&self, pieces: &[(u64, Piece)]) -> Option<Vec<(u64, Piece)>> {
-        let mut out = Vec::with_capacity(pieces.len());
-        for (offset, piece) in pieces {
-            let Source::Unsent { id, skip } = piece.source else {
-                out.push((*offset, *piece));
-                continue;
-            };
-            let mut at = *offset;
-            for (_, length, fate) in self.fates.of(id.0, skip, piece.length) {
-                let Some(Fate::Placed { extent, skip }) = fate else {
-                    return None;
-                };
-                let source = Source::Chunk { extent, skip };
-                out.push((at, Piece { length, source }));
-                at = at.saturating_add(length.into());
-            }
-        }
-        Some(out)
     }
 
     /// The rows of the commit: every changed row of the present, and inodes with the size known to the servers.

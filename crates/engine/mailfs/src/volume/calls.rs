@@ -212,7 +212,7 @@ impl<S: Storage> Volume<S> {
             return;
         }
         // Too few octets for a certain cut are not searched again with each write.
-        if self.uncut(inode) < UPLOAD_MIN {
+        if self.buffers().uncut(inode) < UPLOAD_MIN {
             return;
         }
         let cuts = self.cut(inode, true);

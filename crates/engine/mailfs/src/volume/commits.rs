@@ -173,7 +173,7 @@ impl<S: Storage> Volume<S> {
             let sending = |of: &Self| {
                 inodes
                     .iter()
-                    .flat_map(|inode| of.sending(*inode))
+                    .flat_map(|inode| of.buffers().sending(*inode))
                     .collect::<HashSet<u64>>()
             };
             inline = inline.saturating_add(octets);

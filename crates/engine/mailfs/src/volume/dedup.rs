@@ -4,10 +4,10 @@
 //! rows have the pack and no tombstone for the pack. A later tombstone does no harm: a collection looks at the needs of files
 //! again before the removal of a pack.
 
-use super::job::{Job, PackJob, Task, Unpacked};
+use super::job::{Job, PackJob, Task};
 use super::local::{CacheTerms, Local};
 use super::packs::{Fate, FateRange};
-use super::state::uploads::{Cut, Upload};
+use super::state::uploads::Cut;
 use super::state::{Volume, Working};
 use crate::format::{ChunkId, PackNumber};
 use crate::rows::{Extent, Key};
@@ -145,13 +145,5 @@ impl<S: Storage> Volume<S> {
     /// Packs of files without written rows.
     pub(super) fn packs_in_use(&self) -> impl Iterator<Item = u64> + '_ {
         self.files.packs_of_dirty().chain(self.fates.packs())
-    }
-}
-
-impl Upload {
-    fn add(&mut self, cut: Cut, unpacked: Unpacked, name: ChunkId) {
-        self.chunks.push(cut);
-        self.unpacked.push(unpacked);
-        self.names.push(name);
     }
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use vere_order::copies::{Copy, Next, Ticket};
+use vere_order::copies::{Copy, MirrorStatus, Next, Ticket};
 use vere_order::recent::Known;
 use vere_ports::files::{CallId, Errno, Reply};
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
@@ -26,21 +26,6 @@ use crate::format::{FormatError, MailId, Subject};
 const PAGES_PATIENCE: Duration = Duration::from_secs(60);
 /// The longest time for which the end of a mount waits for copies.
 const FINISH_PATIENCE: Duration = Duration::from_secs(10);
-
-/// How far a copy is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MirrorStatus {
-    /// The account.
-    pub account: u16,
-    /// The generation up to which the account has the chain; absent while unknown.
-    pub generation: Option<u64>,
-    /// Commits that the account lacks, as far as known.
-    pub commits_behind: u64,
-    /// Mails of pages that the account lacks, as far as known.
-    pub pages_behind: usize,
-    /// Whether commits and pages are compared and equal, without commits of a branch that the chain has left.
-    pub is_level: bool,
-}
 
 impl<S: Storage> Volume<S> {
     /// The metadata accounts behind the lead, in their order.
@@ -138,17 +123,7 @@ impl<S: Storage> Volume<S> {
 
     fn release_copied(&mut self) {
         let wanted = self.mirrors_wanted();
-        let mirrors = &mut self.mirrors;
-        let mut ready = Vec::new();
-        mirrors.waiters.retain_mut(|(generation, waiters)| {
-            let copies = mirrors.copies.values();
-            let have = copies.filter(|copy| copy.has().is_some_and(|has| has >= *generation));
-            let is_ready = wanted == 0 || have.count() >= wanted;
-            if is_ready {
-                ready.append(waiters);
-            }
-            !is_ready
-        });
+        let ready = self.mirrors.take_ready(wanted);
         for (call, reply) in ready {
             self.reply(call, Ok(reply));
         }
@@ -322,13 +297,7 @@ impl<S: Storage> Volume<S> {
 
     /// When copies go on without an answer.
     pub(super) fn mirrors_due(&self) -> Option<Timestamp> {
-        let mirrors = &self.mirrors;
-        let copies = mirrors.copies.values();
-        let now = self.now.steady;
-        let due = copies.filter_map(|copy| copy.due(&mirrors.recent, now));
-        let times = due.chain(mirrors.pages_at).chain(mirrors.finish_until);
-        // What is due already waits for an account.
-        times.filter(|at| *at > now).min()
+        self.mirrors.due(self.now.steady)
     }
 
     /// Whether the end of the mount waits for copies on accounts that answer.
@@ -356,19 +325,9 @@ impl<S: Storage> Volume<S> {
     /// How far each copy is.
     #[must_use]
     pub(super) fn mirror_status(&self) -> Vec<MirrorStatus> {
-        let recent = &self.mirrors.recent;
-        let status = |account: u16| {
-            let copy = self.mirrors.copies.get(&account);
-            let is_usable = |of: &Copy| of.is_level(recent) && !of.has_other_branch(recent);
-            let behind = copy.map(|copy| copy.behind(recent)).unwrap_or_default();
-            MirrorStatus {
-                account,
-                generation: copy.and_then(Copy::has),
-                commits_behind: behind.0,
-                pages_behind: behind.1,
-                is_level: copy.is_some_and(is_usable),
-            }
-        };
-        self.further_accounts().into_iter().map(status).collect()
+        let further = self.further_accounts().into_iter();
+        further
+            .map(|account| self.mirrors.status(account))
+            .collect()
     }
 }

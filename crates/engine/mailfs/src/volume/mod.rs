@@ -17,7 +17,6 @@ mod checkpoints;
 mod checkpoints_of_others;
 mod commits;
 mod confirm;
-mod cuts;
 mod deadlines;
 mod dedup;
 mod events;
@@ -64,6 +63,7 @@ mod tests;
 pub use vere_opening::{
     Create, Local, Machine, Moment, Notice, OpenError, OpenStep, Opening, Reopen, Terms, is_outage,
 };
+pub use vere_order::copies::MirrorStatus;
 pub use vere_replay::{Inspected, Stranded, inspect};
 
 pub use self::accounts::{
@@ -75,7 +75,6 @@ pub use self::gone::GONE;
 pub use self::job::{Job, JobId, JobResult};
 pub use self::journal::JournalError;
 pub use self::local::CacheTerms;
-pub use self::mirrors::MirrorStatus;
 pub use self::register::Registrant;
 pub use self::salvage::{
     Count, Past, Placed, Salvage, SalvageReport, SalvageStep, Salvaged, begun_writer, lost_writer,

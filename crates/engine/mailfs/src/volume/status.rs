@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use vere_ports::files::Errno;
 use vere_ports::storage::Storage;
 
+use super::MirrorStatus;
 use super::accounts::AccountStatus;
 use super::chunk_store::ChunkStore;
 use super::fingerprint::Fingerprint;
-use super::mirrors::MirrorStatus;
 use super::state::Volume;
 use super::step::{Moment, Notice};
 use super::strategy::Strategy;

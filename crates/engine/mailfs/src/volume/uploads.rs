@@ -10,10 +10,24 @@ use crate::format::subject::id_word;
 use crate::format::{FormatError, Kind, MailCopy, PackNumber, Place};
 use crate::rows::{Extent, Key, PackRow, RowValue};
 use std::mem;
+use vere_pending::cuts::Buffers;
+use vere_ports::files::Inode;
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
 impl<S: Storage> Volume<S> {
+    /// Written octets, and the fate of each range.
+    pub(super) const fn buffers(&self) -> Buffers<'_> {
+        let (files, fates) = (&self.files, &self.fates);
+        Buffers { files, fates }
+    }
+
+    /// Chunks of all written octets of a file, neither sent nor on the way; `whole_only` leaves an end out.
+    pub(super) fn cut(&mut self, inode: Inode, whole_only: bool) -> Vec<Cut> {
+        let size = self.files.size(inode).unwrap_or(0);
+        self.buffers().cut((inode, size), whole_only)
+    }
+
     /// Sends chunks.
     pub(super) fn upload(&mut self, cuts: Vec<Cut>, urgency: Urgency) {
         if self.journal.is_full() || self.is_stopped() {
@@ -38,7 +52,10 @@ impl<S: Storage> Volume<S> {
 
     /// A pack begins with the ids of its chunks.
     fn upload_pack(&mut self, chunks: Vec<Cut>, urgency: Urgency) {
-        let unpacked = chunks.iter().map(|cut| self.gather(cut)).collect();
+        let unpacked = chunks
+            .iter()
+            .map(|cut| self.buffers().gather(cut))
+            .collect();
         let number = self.begin_pack(chunks, unpacked, urgency);
         self.name_pack(number);
     }

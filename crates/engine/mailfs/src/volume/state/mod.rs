@@ -1,14 +1,11 @@
 //! The state of a mounted volume: data that the files of `volume/` work on.
 
-pub(crate) mod mirrors;
-pub(crate) mod other_logs;
-pub(crate) mod reopening;
-pub(crate) mod uploads;
-
 pub(crate) use vere_opening::follow;
 pub(crate) use vere_opening::{Machine, Terms};
-pub(crate) use vere_order::confirm;
-pub(crate) use vere_pending::{checkpoints, commits, deadlines, epochs, pages, reads, replicas};
+pub(crate) use vere_order::{confirm, other_logs};
+pub(crate) use vere_pending::{
+    checkpoints, commits, deadlines, epochs, pages, reads, replicas, uploads,
+};
 pub(crate) use vere_placement::speed;
 
 use self::checkpoints::Checkpoints;
@@ -17,11 +14,9 @@ use self::confirm::{Confirm, ConfirmTicket};
 use self::deadlines::Deadlines;
 use self::epochs::Epochs;
 use self::follow::Follow;
-use self::mirrors::Mirrors;
 use self::other_logs::{LogTicket, OtherLogs};
 use self::pages::{Bring, PageFetches};
 use self::reads::Reads;
-use self::reopening::Reopening;
 use self::replicas::Replicas;
 use self::speed::Speed;
 use self::uploads::Uploads;
@@ -44,7 +39,8 @@ use crate::rows::{Extent, LeadRow};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 
-use vere_order::copies::Ticket as MirrorTicket;
+use vere_opening::Reopening;
+use vere_order::copies::{Mirrors, Ticket as MirrorTicket};
 use vere_ports::files::{Call, CallId, Caller};
 use vere_ports::mail_accounts::{Answer, Fault, RequestId};
 use vere_ports::storage::Storage;

@@ -6,30 +6,33 @@ use vere_units::Timestamp;
 
 /// What a request about such a log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogTicket {
+pub enum LogTicket {
+    /// A listing.
     List,
     /// A commit.
     Read(u32),
     /// A commit for the lead's log, which lies under this UID now.
     Forward(u32),
+    /// The removal of a mail.
     Removed,
 }
 
 /// The log of a further metadata account.
 #[derive(Debug, Default)]
-pub(crate) struct OtherLog {
-    pub(crate) uid_validity: u32,
+pub struct OtherLog {
+    /// UIDVALIDITY of the last listing.
+    pub uid_validity: u32,
     /// Mails up to here were looked at.
-    pub(crate) known: u32,
+    pub known: u32,
     /// The highest UID of the last listing.
-    pub(crate) listed: u32,
+    pub listed: u32,
     /// Mails of the last listing to be read.
-    pub(crate) unread: VecDeque<u32>,
+    pub unread: VecDeque<u32>,
     /// Whether an answer is awaited.
-    pub(crate) is_busy: bool,
+    pub is_busy: bool,
     /// When the log is listed next.
-    pub(crate) at: Timestamp,
+    pub at: Timestamp,
 }
 
 /// All of them, by account.
-pub(crate) type OtherLogs = BTreeMap<u16, OtherLog>;
+pub type OtherLogs = BTreeMap<u16, OtherLog>;

@@ -1,14 +1,22 @@
 //! Written octets, neither sent nor on the way, become chunks.
 
-use super::job::Unpacked;
-use super::packs::Fate;
-use super::state::Volume;
-use super::state::uploads::Cut;
-use crate::content::{CHUNK_MAX, Source, UnsentId, range_lengths, sequence_lengths};
+use crate::content::{CHUNK_MAX, Piece, Source, UnsentId, range_lengths, sequence_lengths};
+use crate::packs::{Fate, Fates};
+use crate::uploads::Cut;
 use bytes::Bytes;
 use hashbrown::HashSet;
+use vere_files::posix::Files;
 use vere_ports::files::Inode;
-use vere_ports::storage::Storage;
+use vere_sealing::job::Unpacked;
+
+/// Written octets, and the fate of each range.
+#[derive(Debug, Clone, Copy)]
+pub struct Buffers<'a> {
+    /// The files with written octets.
+    pub files: &'a Files,
+    /// The fates.
+    pub fates: &'a Fates,
+}
 
 /// Octets of a file without a gap: the ranges of buffers as chunks have them.
 struct Stretch {
@@ -17,10 +25,9 @@ struct Stretch {
     ranges: Vec<(u64, u32, u32)>,
 }
 
-impl<S: Storage> Volume<S> {
-    /// Chunks of all written octets of a file, neither sent nor on the way; `whole_only` leaves an end out.
-    pub(super) fn cut(&mut self, inode: Inode, whole_only: bool) -> Vec<Cut> {
-        let size = self.files.size(inode).unwrap_or(0);
+impl Buffers<'_> {
+    /// Chunks of all written octets of a file of this size, neither sent nor on the way; `whole_only` leaves an end out.
+    pub fn cut(&self, (inode, size): (Inode, u64), whole_only: bool) -> Vec<Cut> {
         let mut cuts = Vec::new();
         for stretch in self.stretches(inode) {
             let end = stretch.offset.saturating_add(stretch.octets);
@@ -37,7 +44,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Written octets of a file, neither sent nor on the way.
-    pub(super) fn uncut(&self, inode: Inode) -> u64 {
+    pub fn uncut(&self, inode: Inode) -> u64 {
         let stretches = self.stretches(inode).into_iter();
         stretches.fold(0, |sum, stretch| sum.saturating_add(stretch.octets))
     }
@@ -64,7 +71,7 @@ impl<S: Storage> Volume<S> {
     }
 
     /// The packs with written octets of a file, on the way.
-    pub(super) fn sending(&self, inode: Inode) -> HashSet<u64> {
+    pub fn sending(&self, inode: Inode) -> HashSet<u64> {
         let mut packs = HashSet::new();
         let runs = self.files.unsent_of(inode).into_iter();
         for piece in runs.flat_map(|run| run.pieces) {
@@ -80,12 +87,54 @@ impl<S: Storage> Volume<S> {
     }
 
     /// The octets of a chunk.
-    pub(super) fn gather(&self, cut: &Cut) -> Unpacked {
+    pub fn gather(&self, cut: &Cut) -> Unpacked {
         Unpacked {
             inode: cut.inode.0,
             offset: cut.offset,
             pieces: cut.ranges.iter().map(|range| self.range(range)).collect(),
         }
+    }
+
+    /// The pieces with chunks in place of buffers; `None` if a range has no place yet.
+    pub fn resolve(&self, pieces: &[(u64, Piece)]) -> Option<Vec<(u64, Piece)>> {
+        let mut out = Vec::with_capacity(pieces.len());
+        for (offset, piece) in pieces {
+            let Source::Unsent { id, skip } = piece.source else {
+                out.push((*offset, *piece));
+                continue;
+            };
+            let mut at = *offset;
+            for (_, length, fate) in self.fates.of(id.0, skip, piece.length) {
+                let Some(Fate::Placed { extent, skip }) = fate else {
+                    return None;
+                };
+                let source = Source::Chunk { extent, skip };
+                out.push((at, Piece { length, source }));
+                at = at.saturating_add(length.into());
+            }
+        }
+        Some(out)
+    }
+
+    /// Written octets of a file that have their places, as pieces with chunks.
+    pub fn placed(&self, inode: Inode) -> Vec<(u64, Piece)> {
+        let mut placed = Vec::new();
+        for run in self.files.unsent_of(inode) {
+            let mut at = run.offset;
+            for piece in run.pieces {
+                let Source::Unsent { id, skip } = piece.source else {
+                    continue;
+                };
+                for (_, length, fate) in self.fates.of(id.0, skip, piece.length) {
+                    if let Some(Fate::Placed { extent, skip }) = fate {
+                        let source = Source::Chunk { extent, skip };
+                        placed.push((at, Piece { length, source }));
+                    }
+                    at = at.saturating_add(length.into());
+                }
+            }
+        }
+        placed
     }
 
     fn range(&self, (id, skip, length): &(u64, u32, u32)) -> Bytes {
