@@ -93,6 +93,7 @@ const LAYERS: &[Layer] = &[
             PROTOCOLS,
             &[
                 "crates/engine/files",
+                "crates/engine/pending",
                 "crates/engine/placement",
                 "crates/engine/sealing",
             ],

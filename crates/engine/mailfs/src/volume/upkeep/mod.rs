@@ -9,22 +9,21 @@ mod check;
 mod garbage;
 mod look;
 mod moves;
-mod moving;
 mod old;
 mod open;
 mod rewriting;
 mod run;
-pub(crate) mod state;
 mod walking;
 mod write;
 
 use vere_inventory::collection::{
     anew, clock, collect, history, listing, losers, scan, slots, walk,
 };
-use vere_inventory::{chain, compare, finding, fit as tree, inspect, survey};
+use vere_inventory::{chain, compare, finding, fit as tree, inspect, moving, survey, verified};
 
 pub(crate) use vere_inventory::collection::rows;
 pub(in crate::volume) use vere_inventory::paths;
+pub(crate) use vere_inventory::upkeep as state;
 
 pub(crate) use self::clock::LastRun;
 pub use self::collect::{CollectReport, CollectTerms};

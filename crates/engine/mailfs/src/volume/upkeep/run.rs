@@ -20,7 +20,7 @@ use super::moves::Moved;
 use super::rows::{RowSource, Writing};
 use super::state::{Garbage, Stage, Then, Ticket, Upkeep, Upkept, What};
 use super::survey::{Inventory, Survey};
-use super::{chain, check, tree};
+use super::{chain, tree, verified};
 use crate::format::FormatError;
 
 impl<S: Storage> Volume<S> {
@@ -418,7 +418,7 @@ impl<S: Storage> Volume<S> {
         chain::check_chain(&upkeep.inventory, self.terms.lead, ends, &mut found);
         upkeep.comparison.report(&mut found);
         *report = found;
-        let suspects = check::suspects(*terms, &upkeep.comparison, &upkeep.inventory);
+        let suspects = verified::suspects(*terms, &upkeep.comparison, &upkeep.inventory);
         upkeep.stage = Stage::Inspect(Inspection::new(suspects));
         Ok(())
     }

@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
+use vere_pending::uploads::{CHUNKS_MAX, PACK_MAX};
 use vere_ports::files::{Errno, Inode};
+use vere_sealing::job::Unpacked;
 use vere_units::Timestamp;
 
-use super::super::job::Unpacked;
-use super::super::state::uploads::{CHUNKS_MAX, PACK_MAX};
-use super::rows::RowChange;
-use super::scan::{Gather, visit_slice};
+use crate::collection::rows::RowChange;
+use crate::collection::scan::{Gather, visit_slice};
 use crate::format::{PackNumber, Place};
 use crate::rows::{Extent, decode_extents, encode_extents};
 use crate::tree::Tree;
@@ -22,28 +22,42 @@ const TIME_MAX: Duration = Duration::from_secs(1_800);
 
 /// Content on the way into new packs.
 #[derive(Debug)]
-pub(super) struct Moving {
-    pub(super) packs: HashSet<u64>,
-    pub(super) gather: Gather,
-    pub(super) is_gathered: bool,
-    pub(super) left: VecDeque<(Extent, Inode, u64)>,
-    pub(super) reading: HashMap<usize, (Extent, Inode, u64)>,
-    pub(super) next: usize,
-    pub(super) read: Vec<(Extent, Unpacked)>,
-    pub(super) read_octets: usize,
+pub struct Moving {
+    /// The packs whose content moves.
+    pub packs: HashSet<u64>,
+    /// The frames that files need.
+    pub gather: Gather,
+    /// Whether all frames are found.
+    pub is_gathered: bool,
+    /// Frames to be read, with a file and its offset.
+    pub left: VecDeque<(Extent, Inode, u64)>,
+    /// Frames on the way from accounts.
+    pub reading: HashMap<usize, (Extent, Inode, u64)>,
+    /// The number of the last request.
+    pub next: usize,
+    /// Frames for the next new pack.
+    pub read: Vec<(Extent, Unpacked)>,
+    /// Their octets.
+    pub read_octets: usize,
     /// New packs on the way, with the frames that their chunks had before.
-    pub(super) sending: HashMap<u64, Vec<Extent>>,
-    pub(super) moved: HashMap<Extent, Extent>,
-    pub(super) octets: u64,
+    pub sending: HashMap<u64, Vec<Extent>>,
+    /// New places of frames.
+    pub moved: HashMap<Extent, Extent>,
+    /// Octets moved.
+    pub octets: u64,
     /// The last row seen for new places.
-    pub(super) last: Vec<u8>,
-    pub(super) changes: Vec<RowChange>,
-    pub(super) expected: BTreeMap<Vec<u8>, Vec<u8>>,
-    pub(super) until: Timestamp,
+    pub last: Vec<u8>,
+    /// Rows with new places.
+    pub changes: Vec<RowChange>,
+    /// The rows as read.
+    pub expected: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// When the moves are given up.
+    pub until: Timestamp,
 }
 
 impl Moving {
-    pub(super) fn new(packs: HashSet<u64>, now: Timestamp) -> Self {
+    /// Content of these packs is to move.
+    pub fn new(packs: HashSet<u64>, now: Timestamp) -> Self {
         Self {
             packs,
             gather: Gather::default(),
@@ -63,12 +77,13 @@ impl Moving {
         }
     }
 
-    pub(super) fn packs(&self) -> usize {
+    /// The number of packs.
+    pub fn packs(&self) -> usize {
         self.packs.len()
     }
 
     /// Frames moved, and all.
-    pub(super) fn progress(&self) -> (usize, usize) {
+    pub fn progress(&self) -> (usize, usize) {
         let under_way = self.left.len().saturating_add(self.reading.len());
         let under_way = under_way.saturating_add(self.read.len());
         let sending: usize = self.sending.values().map(Vec::len).sum();
@@ -77,12 +92,12 @@ impl Moving {
     }
 
     /// When the moves are given up.
-    pub(super) const fn until(&self) -> Timestamp {
+    pub const fn until(&self) -> Timestamp {
         self.until
     }
 
     /// A new pack is stored.
-    pub(super) fn stored(&mut self, number: PackNumber, places: &[Place]) {
+    pub fn stored(&mut self, number: PackNumber, places: &[Place]) {
         let frames = self.sending.remove(&number.0).unwrap_or_default();
         for (before, place) in frames.into_iter().zip(places) {
             let extent = Extent {
@@ -96,23 +111,24 @@ impl Moving {
     }
 
     /// A new pack is sent under another number.
-    pub(super) fn renumber(&mut self, before: PackNumber, after: PackNumber) {
+    pub fn renumber(&mut self, before: PackNumber, after: PackNumber) {
         if let Some(frames) = self.sending.remove(&before.0) {
             self.sending.insert(after.0, frames);
         }
     }
 
-    pub(super) fn is_full(&self, more: usize) -> bool {
+    /// Whether further octets go into another pack.
+    pub fn is_full(&self, more: usize) -> bool {
         let octets = self.read_octets.saturating_add(more);
         octets > PACK_MAX || self.read.len() >= CHUNKS_MAX
     }
 
     /// Looks for rows that name moved frames, a slice of all rows. Returns whether all are seen.
-    pub(super) fn look(
-        &mut self,
-        tree: &Tree,
-        is_changed: &dyn Fn(Inode) -> bool,
-    ) -> Result<bool, Errno> {
+    ///
+    /// # Errors
+    ///
+    /// Failures to read rows.
+    pub fn look(&mut self, tree: &Tree, is_changed: &dyn Fn(Inode) -> bool) -> Result<bool, Errno> {
         let (moved, changes, expected) = (&self.moved, &mut self.changes, &mut self.expected);
         visit_slice(tree, &mut self.last, &mut |inode, offset, key, value| {
             let Ok(mut runs) = decode_extents(offset, value) else {
