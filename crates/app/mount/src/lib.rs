@@ -50,6 +50,7 @@ mod slots;
 mod status;
 mod succession;
 mod swap;
+mod tags;
 mod upkeep;
 mod volume;
 mod ways;

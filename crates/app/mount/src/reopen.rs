@@ -24,6 +24,7 @@ use crate::host::{Now, Step};
 use crate::leads::Known;
 use crate::lines::Level;
 use crate::rollback::{self, Leave};
+use crate::tags::{NUMBERS, tagged, untagged};
 use crate::volume::{Live, moment, random, storage};
 
 /// The pause behind an attempt; each further one doubles the pause.
@@ -36,11 +37,6 @@ const HOLD_MAX: Duration = Duration::from_secs(10);
 const CALM: Duration = Duration::from_secs(15 * 60);
 /// Attempts in a row that end by a refusal, before the mount stays as it is: about four minutes.
 const REFUSALS_MAX: u32 = 8;
-/// The place of an opening's number in the ids of requests: requests of an opening by the local disk count from 2^56 on.
-const NUMBER_SHIFT: u32 = 57;
-/// Numbers of openings; an answer comes long before its number comes round again.
-const NUMBERS: u64 = 1 << 7;
-
 /// What a mount opens its volume anew with.
 pub(crate) struct Means {
     /// The folder of the journal.
@@ -72,17 +68,6 @@ struct Attempt {
     opening: Option<Opening<Directory>>,
     /// The last answer.
     heard: Timestamp,
-}
-
-/// The id of a request, with the number of its opening.
-pub(crate) fn tagged(number: u64, id: RequestId) -> RequestId {
-    RequestId(id.0 | ((number % NUMBERS) << NUMBER_SHIFT))
-}
-
-/// The number of the opening, and the id of the request.
-fn untagged(id: RequestId) -> (u64, RequestId) {
-    let number = id.0 >> NUMBER_SHIFT;
-    (number, RequestId(id.0 & ((1 << NUMBER_SHIFT) - 1)))
 }
 
 impl Live {

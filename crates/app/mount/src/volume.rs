@@ -22,8 +22,9 @@ use vere_units::Timestamp;
 
 use crate::host::{Engine, Now, Step};
 use crate::lines::Level;
-use crate::reopen::{Reopening, tagged};
+use crate::reopen::Reopening;
 use crate::rollback::{self, Leave};
+use crate::tags::tagged;
 
 /// Calls of our own have numbers from here on; the kernel's count from 1.
 const OWN: u64 = 1 << 63;

@@ -15,7 +15,7 @@ use vere_ports::files::{Call, CallId, Caller, Errno, FileTime, Handle, Inode, Op
 use vere_ports::mail_accounts::{AccountId, Fault, Request, RequestId};
 use vere_units::Timestamp;
 
-use super::{CALM, Means, NUMBERS, PAUSE_MAX, PAUSE_MIN, Pauses, REFUSALS_MAX, tagged, untagged};
+use super::{CALM, Means, PAUSE_MAX, PAUSE_MIN, Pauses, REFUSALS_MAX};
 use crate::host::{Engine as _, Now, Step};
 use crate::volume::{Live, moment, random, storage};
 
@@ -49,16 +49,6 @@ fn a_stop_soon_behind_another_has_a_pause() {
     assert_eq!(pauses.until, at(110) + PAUSE_MIN * 2);
     pauses.stopped(at(110) + CALM);
     assert_eq!(pauses.until, at(0));
-}
-
-#[test]
-fn requests_of_openings_are_told_apart() {
-    for number in [0, 1, NUMBERS - 1, NUMBERS, NUMBERS + 5] {
-        for id in [0, 1 << 32, (1 << 56) + 7] {
-            let tagged = tagged(number, RequestId(id));
-            assert_eq!(untagged(tagged), (number % NUMBERS, RequestId(id)));
-        }
-    }
 }
 
 /// A host in invented time.
