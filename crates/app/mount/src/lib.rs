@@ -5,6 +5,7 @@
 
 mod accounts;
 mod args;
+mod attempts;
 mod bars;
 mod bring_in;
 mod budgets;

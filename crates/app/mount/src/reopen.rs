@@ -5,7 +5,6 @@
 //! reaches nobody.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use vere_process::failure::Failure;
 use vere_units::Timestamp;
 
 use crate::accounts::ANSWER_TIMEOUT;
+use crate::attempts::{Attempt, Means, Pauses, Reopening};
 use crate::folders;
 use crate::host::{Now, Step};
 use crate::leads::Known;
@@ -27,48 +27,8 @@ use crate::rollback::{self, Leave};
 use crate::tags::{NUMBERS, tagged, untagged};
 use crate::volume::{Live, moment, random, storage};
 
-/// The pause behind an attempt; each further one doubles the pause.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// The longest pause: 96 attempts a day are no load for an account.
-const PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// The longest pause for which changes wait for an attempt; before a longer one they are refused.
 const HOLD_MAX: Duration = Duration::from_secs(10);
-/// A volume that has worked for so long has nothing to do with the stop before.
-const CALM: Duration = Duration::from_secs(15 * 60);
-/// Attempts in a row that end by a refusal, before the mount stays as it is: about four minutes.
-const REFUSALS_MAX: u32 = 8;
-/// What a mount opens its volume anew with.
-pub(crate) struct Means {
-    /// The folder of the journal.
-    pub(crate) journal: PathBuf,
-    /// The terms of the next opening: accounts and lead may be others than at the start.
-    pub(crate) terms: Box<dyn FnMut() -> Terms + Send>,
-}
-
-/// The attempts of a mount.
-pub(crate) struct Reopening {
-    means: Means,
-    pauses: Pauses,
-    /// The number of the last opening.
-    last: u64,
-    attempt: Option<Attempt>,
-    /// Why the volume was opened anew last.
-    reopened: Option<Reopen>,
-    /// Who waits for the end of the mount, behind the attempt under way.
-    finishing: Vec<Sender<Result<(), Errno>>>,
-}
-
-struct Attempt {
-    number: u64,
-    reason: Reopen,
-    of: (Terms, Create),
-    /// The way to a journal whose base is gone.
-    stranded: Option<Stranded>,
-    /// Absent until the local disk is read.
-    opening: Option<Opening<Directory>>,
-    /// The last answer.
-    heard: Timestamp,
-}
 
 impl Live {
     /// The mount opens its volume anew after a stop.
@@ -370,63 +330,6 @@ fn steps_of(number: u64, opening: &mut Opening<Directory>, steps: &mut VecDeque<
             }
             OpenStep::Log(notice) => Step::Log(Level::of(&notice), notice.to_string()),
         });
-    }
-}
-
-/// Pauses between attempts.
-#[derive(Debug)]
-struct Pauses {
-    next: Duration,
-    /// No attempt begins before.
-    until: Timestamp,
-    /// When the volume was opened anew last.
-    opened: Option<Timestamp>,
-    /// Attempts in a row that a refusal has ended.
-    refusals: u32,
-}
-
-impl Default for Pauses {
-    fn default() -> Self {
-        Self {
-            next: PAUSE_MIN,
-            until: Timestamp::from_millis(0),
-            opened: None,
-            refusals: 0,
-        }
-    }
-}
-
-impl Pauses {
-    /// The volume has stopped: a stop behind a long calm has no past.
-    fn stopped(&mut self, now: Timestamp) {
-        if self.opened.is_some_and(|at| at + CALM <= now) {
-            *self = Self::default();
-        }
-    }
-
-    /// An attempt has failed. Returns the pause before the next one; none after too many refusals.
-    fn failed(&mut self, now: Timestamp, is_outage: bool) -> Option<Duration> {
-        let pause = self.rest(now);
-        self.opened = None;
-        self.refusals = match is_outage {
-            true => self.refusals,
-            false => self.refusals.saturating_add(1),
-        };
-        (self.refusals < REFUSALS_MAX).then_some(pause)
-    }
-
-    /// The volume is open: a further stop soon has its attempt behind a pause.
-    fn opened(&mut self, now: Timestamp) {
-        self.rest(now);
-        self.opened = Some(now);
-        self.refusals = 0;
-    }
-
-    fn rest(&mut self, now: Timestamp) -> Duration {
-        let pause = self.next;
-        self.until = now + pause;
-        self.next = pause.saturating_mul(2).min(PAUSE_MAX);
-        pause
     }
 }
 

@@ -19,6 +19,7 @@ use vere_settings::Volume as Described;
 
 use crate::accounts::Asks;
 use crate::args::StrategyWord;
+use crate::attempts::Means;
 use crate::budgets;
 use crate::change::Keeper;
 use crate::collections::{self, Daily};
@@ -30,7 +31,6 @@ use crate::lines::{self, Level};
 use crate::links::{Calls, Links};
 use crate::news::News;
 pub(crate) use crate::open::{Opened, open, read_slot, start_accounts, tag};
-use crate::reopen::Means;
 use crate::runs;
 use crate::secrets::{self, Opener};
 use crate::status;

@@ -20,9 +20,9 @@ use vere_process::failure::Failure;
 use vere_settings::Volume as Description;
 use vere_units::Timestamp;
 
+use crate::attempts::Reopening;
 use crate::host::{Engine, Now, Step};
 use crate::lines::Level;
-use crate::reopen::Reopening;
 use crate::rollback::{self, Leave};
 use crate::tags::tagged;
 

@@ -1,4 +1,4 @@
-//! Pauses between attempts, and a volume over accounts in memory that is opened anew by its host.
+//! A volume over accounts in memory that is opened anew by its host.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -12,44 +12,14 @@ use vere_mailfs::volume::{
     AccountTerms, Create, GroupTerms, Machine, Notice, Reopen, Terms, Volume,
 };
 use vere_ports::files::{Call, CallId, Caller, Errno, FileTime, Handle, Inode, OpenFlags, Reply};
-use vere_ports::mail_accounts::{AccountId, Fault, Request, RequestId};
+use vere_ports::mail_accounts::{AccountId, Fault, Request};
 use vere_units::Timestamp;
 
-use super::{CALM, Means, PAUSE_MAX, PAUSE_MIN, Pauses, REFUSALS_MAX};
+use super::Means;
 use crate::host::{Engine as _, Now, Step};
 use crate::volume::{Live, moment, random, storage};
 
 const CALLER: Caller = Caller { uid: 0, gid: 0 };
-
-#[test]
-fn pauses_grow_and_end() {
-    let at = |seconds: u64| Timestamp::from_millis(seconds * 1_000);
-    let mut pauses = Pauses::default();
-    assert_eq!(pauses.failed(at(0), true), Some(PAUSE_MIN));
-    assert_eq!(pauses.until, at(0) + PAUSE_MIN);
-    let mut last = PAUSE_MIN;
-    for _ in 0..20 {
-        let pause = pauses.failed(at(0), true).unwrap();
-        assert_eq!(pause, (last * 2).min(PAUSE_MAX));
-        last = pause;
-    }
-    // An outage may last; refusals may not.
-    let refusals = (0..100).take_while(|_| pauses.failed(at(0), false).is_some());
-    assert_eq!(refusals.count(), REFUSALS_MAX as usize - 1);
-}
-
-#[test]
-fn a_stop_soon_behind_another_has_a_pause() {
-    let mut pauses = Pauses::default();
-    let at = |seconds: u64| Timestamp::from_millis(seconds * 1_000);
-    pauses.opened(at(100));
-    pauses.stopped(at(100));
-    assert_eq!(pauses.until, at(100) + PAUSE_MIN);
-    pauses.opened(at(110));
-    assert_eq!(pauses.until, at(110) + PAUSE_MIN * 2);
-    pauses.stopped(at(110) + CALM);
-    assert_eq!(pauses.until, at(0));
-}
 
 /// A host in invented time.
 struct World {
