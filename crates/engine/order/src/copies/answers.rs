@@ -7,7 +7,7 @@ use vere_placement::accounts::{LOG_COPY_MAILBOX, LOG_MAILBOX};
 use vere_ports::mail_accounts::{Answer, Fault, Listed};
 use vere_units::Timestamp;
 
-use super::branch::{commits_of, left_branch};
+use super::branch::left_branch;
 use super::{Copy, Fetched, Next, Pages, Stage, TAIL, Ticket, What, list, listing};
 use crate::compare::{Missing, commits_of, missing_commits, missing_pages};
 use crate::format::{Kind, MailId, Subject};

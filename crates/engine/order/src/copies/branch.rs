@@ -73,11 +73,3 @@ pub(super) fn left_branch(lead: &[Listed], copy: &[Listed], recent: &Recent) -> 
     let uids: Vec<u32> = left.map(|mail| mail.uid).take(LEFT_MAX).collect();
     uids.chunks(UIDS_MAX).map(<[u32]>::to_vec).collect()
 }
-
-pub(super) fn commits_of(mails: &[Listed]) -> HashSet<MailId> {
-    let subjects = mails
-        .iter()
-        .filter_map(|mail| Subject::parse(&mail.subject).ok());
-    let commits = subjects.filter(|subject| subject.kind == Kind::Commit);
-    commits.map(|subject| subject.mail).collect()
-}

@@ -22,7 +22,6 @@ use vere_inventory::collection::{
 use vere_inventory::{chain, compare, finding, fit as tree, inspect, moving, survey, verified};
 
 pub(crate) use vere_inventory::collection::rows;
-pub(in crate::volume) use vere_inventory::paths;
 pub(crate) use vere_inventory::upkeep as state;
 
 pub(crate) use self::clock::LastRun;
