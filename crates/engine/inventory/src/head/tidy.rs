@@ -157,22 +157,18 @@ impl Tidying {
             Kind::Volume => has_facts && subject.mail != facts && is_earlier(subject),
             _ => false,
         };
-        // Of duplicates the lowest UID counts. A slot may have taken the place of a damaged or forged mail with an equal subject, so
-        // that its newest mail stays as well.
+        // Of equal facts the lowest UID counts. Of equal slots the newest mail stays: it may have taken the place of a damaged or
+        // forged mail with an equal subject.
         let mut seen = BTreeSet::new();
         let mut newest: BTreeMap<MailId, u32> = BTreeMap::new();
         for (uid, subject) in subjects() {
             let known = newest.entry(subject.mail).or_default();
             *known = uid.max(*known);
         }
-        let needless = subjects().filter(|(uid, subject)| {
-            let is_newest = newest.get(&subject.mail) == Some(uid);
-            let is_double = !seen.insert(subject.mail);
-            match subject.kind {
-                Kind::Slot => is_needless(subject) || is_double && !is_newest,
-                Kind::Volume => is_needless(subject) || is_double,
-                _ => false,
-            }
+        let needless = subjects().filter(|(uid, subject)| match subject.kind {
+            Kind::Slot => is_needless(subject) || newest.get(&subject.mail) != Some(uid),
+            Kind::Volume => is_needless(subject) || !seen.insert(subject.mail),
+            _ => false,
         });
         needless.map(|(uid, _)| uid).take(UIDS_MAX).collect()
     }
@@ -211,7 +207,7 @@ mod tests {
         let mails = [
             slot(1, 1),
             slot(2, 2),
-            // The mail between may be damaged, and so may the first mail: the last mail is new.
+            // The mails before may be damaged: the last mail is new.
             slot(3, 2),
             slot(4, 2),
             facts(5, 7, 30),
@@ -220,9 +216,9 @@ mod tests {
             facts(8, 8, 50),
             listed(9, Kind::Commit, 1, Some(3)),
         ];
-        assert_eq!(tidying.needless(&mails), [1, 3, 5, 7]);
+        assert_eq!(tidying.needless(&mails), [1, 2, 3, 5, 7]);
         // Without the facts of the run earlier facts stay.
-        assert_eq!(tidying.needless(&mails[..5]), [1, 3]);
+        assert_eq!(tidying.needless(&mails[..5]), [1, 2, 3]);
         let other = Tidying::new(vec![1], tag ^ 1, BTreeSet::new(), (MailId([9; 16]), 40));
         assert_eq!(other.needless(&mails), []);
     }
