@@ -153,7 +153,10 @@ mod tests {
             // The volume has gone on without the merge.
             let records = [vec![plain(1)], cut(2), vec![plain(10)]].concat();
             assert_eq!(seen(&records), [1, 10], "{end}");
-            // The merge was done once more, after another kill.
+            // The merge was done once more.
+            let records = [cut(2), of_merge(20), vec![plain(30)]].concat();
+            assert_eq!(seen(&records), [20, 21, 22, 23, 30], "{end}");
+            // The same, after another kill.
             let records = [cut(2), cut(10), of_merge(20), vec![plain(30)]].concat();
             assert_eq!(seen(&records), [20, 21, 22, 23, 30], "{end}");
         }

@@ -78,7 +78,15 @@ fn damage_before_a_record_is_told_in_the_last_segment_too() {
         }
     }
     // A long way to the record behind, over the bounds of what is read at once.
-    for long in [1 << 20, (1 << 20) - 30, (1 << 20) - 20, (1 << 20) + 1] {
+    let bound = 1 << 20;
+    for long in [
+        bound,
+        bound - 30,
+        bound - 70,
+        bound - 79,
+        bound - 88,
+        bound + 1,
+    ] {
         let disk = MemoryDisk::default();
         let (mut journal, _) = open(&disk, 1);
         journal.append(&[write(long)]).unwrap();
