@@ -243,7 +243,7 @@ impl Keeper {
         let after = Described::parse(&order.text, &shown_file)
             .map_err(|error| Failure::from(error).to_string())?;
         self.use_accounts(&after)?;
-        let left = self.let_go(&after, number);
+        let left = self.let_go(&after, number, before.lead);
         if left.is_err() {
             // Where the rows say already that the account has left, the engine keeps to the rows.
             self.use_accounts(&before)?;
@@ -258,7 +258,7 @@ impl Keeper {
         Ok(shown)
     }
 
-    fn let_go(&self, after: &Described, number: u16) -> Result<FactsReport, String> {
+    fn let_go(&self, after: &Described, number: u16, lead: u16) -> Result<FactsReport, String> {
         // Packs on the way to the account are part of the sum.
         self.sync()?;
         let facts = with(&self.events, SILENCE_MAX, move |live: &mut Live, _| {
@@ -274,7 +274,7 @@ impl Keeper {
         let mut leaving = self.leaving(number, HashMap::new())?;
         if leaving.only > 0 {
             // A former lead has commits and pages that the lead has too.
-            leaving = self.leaving(number, held::of_lead(&self.description, after)?)?;
+            leaving = self.leaving(number, held::of_lead(&self.description, (after, lead))?)?;
         }
         if leaving.only > 0 && row.state != GONE {
             let group = row.groups.first().copied().unwrap_or(number);

@@ -21,16 +21,15 @@ const LIST_MAX: Duration = Duration::from_secs(60);
 /// Where the lead has each mail of its log and pages, as the subjects tell. Who needs a mail verifies the mail.
 pub(crate) fn of_lead(
     description: &Description,
-    described: &Described,
+    of: (&Described, u16),
 ) -> Result<HashMap<MailId, MailCopy>, String> {
-    listed(description, described).map_err(|failure| failure.to_string())
+    listed(description, of).map_err(|failure| failure.to_string())
 }
 
 fn listed(
     description: &Description,
-    described: &Described,
+    (described, lead): (&Described, u16),
 ) -> Result<HashMap<MailId, MailCopy>, Failure> {
-    let lead = described.lead;
     let slot = read_slot(description)?;
     let (events, happened) = channel();
     let asks = start_accounts(described, &tag(&slot), &events)?;

@@ -129,13 +129,17 @@ fn root_of(pages: &Pages, named: &HashSet<At>, reach: &[Reach]) -> Option<(usize
     let all = pages.all().iter().zip(reach).enumerate();
     let tops =
         all.filter(|(number, (page, _))| named.contains(&page.at) || !has_above.contains(number));
+    let most = reach.iter().map(|of| of.leaves).max().unwrap_or(0);
     let key = |(number, (page, reach)): (usize, (&PageSeen, &Reach))| {
         let is_root = is_root(number, page);
         let whole = (is_root && reach.is_whole).then_some(page.covers);
-        (whole, reach.leaves, page.covers, is_root, number)
+        // A newer root with most of its leaves is worth more than an older one with some more: removed files would return. Spare
+        // leaves fill gaps.
+        let newest = (is_root && reach.leaves.saturating_mul(2) > most).then_some(page.covers);
+        (whole, newest, reach.leaves, page.covers, is_root, number)
     };
     let best = tops.map(key).max()?;
-    let (whole, _, _, is_root, number) = best;
+    let (whole, _, _, _, is_root, number) = best;
     // A lone leaf without a root is a spare leaf.
     let is_leaf = pages.get(number)?.level == 0;
     (whole.is_some() || !is_leaf).then_some((number, is_root))

@@ -46,9 +46,10 @@ impl LostFiles {
         }
         let is_known = |chunk: &&Chunk| {
             let (pack, at) = (chunk.pack.0, chunk.frame.entry.place.at);
-            let inode = chunk.frame.entry.inode;
+            let entry = &chunk.frame.entry;
+            let end = entry.offset.saturating_add(chunk.frame.length.into());
             match past {
-                Some((plan, past)) => plan.is_known(past, &known, (pack, at, inode)),
+                Some((plan, past)) => plan.is_known(past, &known, (pack, at), (entry.inode, end)),
                 None => known.contains(&(pack, at)),
             }
         };

@@ -9,6 +9,8 @@ use crate::work::{After, Task};
 
 /// Mailboxes in an answer; a volume of 50 million mails has 1,000.
 const MAILBOXES_MAX: usize = 10_000;
+/// Octets of the name of a mailbox; ours are shorter than 40.
+const NAME_MAX: usize = 1_000;
 
 /// Quota roots in an answer.
 const ROOTS_MAX: usize = 1_000;
@@ -58,7 +60,7 @@ impl Task for Mailboxes {
         };
         let none = one.has("\\Noselect") || one.has("\\NonExistent");
         let name = wire.folder().mailbox(&one.name);
-        let room = self.names.len() < MAILBOXES_MAX;
+        let room = self.names.len() < MAILBOXES_MAX && one.name.len() <= NAME_MAX;
         let new = name.filter(|_| !none && room);
         let is_asked = new.is_some();
         self.names.extend(new);

@@ -173,12 +173,14 @@ impl Restore {
     }
 
     /// Whether a chunk is no lost content: files that are put back have the chunk, or the past knows the pack and had no use for
-    /// the chunk.
+    /// the chunk. The row of a pack may be older than the extents that need the pack: octets behind those of the file are new content,
+    /// whose end is given.
     pub fn is_known(
         &self,
         past: &Past,
         known: &HashSet<(u64, u32)>,
-        (pack, at, inode): (u64, u32, u64),
+        (pack, at): (u64, u32),
+        (inode, end): (u64, u64),
     ) -> bool {
         if known.contains(&(pack, at)) {
             return true;
@@ -186,12 +188,12 @@ impl Restore {
         if !self.facts.packs.contains(&pack) {
             return false;
         }
+        let Some(node) = self.facts.nodes.get(&inode) else {
+            return past.is_whole();
+        };
         // Where leaves are gone, only a file with all extents tells needless chunks.
-        let node = self.facts.nodes.get(&inode);
-        past.is_whole()
-            || node.is_some_and(|node| {
-                node.new.is_some() && node.kind.is_some() && node.told >= node.size
-            })
+        let has_all = node.new.is_some() && node.kind.is_some() && node.told >= node.size;
+        end <= node.reach && (past.is_whole() || has_all)
     }
 
     /// Notes the chunks of all restored files.
@@ -267,7 +269,8 @@ impl Restore {
                     inode: new,
                     kind: node.kind.unwrap_or(FileKind::File),
                 };
-                let name = format!("inode-{inode:x}");
+                // Files by their chunks alone have another name there.
+                let name = format!("restored-{inode:x}");
                 let key = entry_key(self.lost.home, name.as_bytes());
                 self.lost_entries.push((key, Some(encode_entry(entry))));
                 if is_folder {
