@@ -15,7 +15,7 @@ use crate::host::Clock;
 use crate::leads::Known;
 use crate::news::News;
 use crate::open::{keys_of, read_slot, start_accounts, tag};
-use crate::promoting::{Between, attempt};
+use crate::promoting::{Between, attempt, copies};
 use crate::session;
 use crate::volume;
 
@@ -90,11 +90,11 @@ fn promote(
             terms.lead
         )));
     }
-    // The new lead's own copy is the nearest.
-    let mut copies = terms.further_accounts();
-    copies.sort_by_key(|account| *account != to);
+    // The newest copy lacks least.
+    let accounts: Vec<u16> = terms.accounts.iter().map(|of| of.account).collect();
+    let copies = copies(&accounts, between);
     let mut last = PromotionError::NoVolume(to);
-    for (place, account) in (1..).zip(copies) {
+    for (place, (_, account)) in (1..).zip(copies) {
         let source = (Source::Copy(account), to);
         let numbers = (NUMBERS.saturating_mul(place), clock);
         match attempt((terms, of), source, numbers, between, news) {

@@ -198,7 +198,7 @@ impl Live {
                 attempt.heard = now.steady;
                 self.tend(now);
             }
-            Err(failure) => self.attempt_failed(now, &failure.to_string(), false),
+            Err(failure) => self.attempt_failed(now, &failure.to_string(), (false, false)),
         }
     }
 
@@ -234,10 +234,11 @@ impl Live {
                     self.open((attempt.reason, attempt.of, stranded), now);
                     return;
                 }
-                let is_outage = matches!(&error, OpenError::Account(_, fault) if is_outage(fault))
-                    && attempt.reason != Reopen::LeadChanged;
+                let is_outage = matches!(&error, OpenError::Account(_, fault) if is_outage(fault));
+                // The next attempt waits for the lead of the volume; where another account is the lead, for the pause.
+                let waits = is_outage && attempt.reason != Reopen::LeadChanged;
                 let text = rollback::explained(error).to_string();
-                self.attempt_failed(now, &text, is_outage);
+                self.attempt_failed(now, &text, (is_outage, waits));
             }
         }
     }
@@ -260,18 +261,18 @@ impl Live {
         }
     }
 
-    fn attempt_failed(&mut self, now: Now, text: &str, is_outage: bool) {
+    fn attempt_failed(&mut self, now: Now, text: &str, (is_outage, waits): (bool, bool)) {
         let Some(of) = &mut self.reopening else {
             return;
         };
         of.attempt = None;
         let pause = of.pauses.failed(now.steady, is_outage);
-        self.volume.reopening_failed(moment(now), is_outage);
+        self.volume.reopening_failed(moment(now), waits);
         let is_mended = self.volume.reopen_reason().is_some();
         let (level, rest) = match pause.filter(|_| is_mended) {
             Some(pause) => {
                 let seconds = pause.as_secs();
-                let when = if is_outage {
+                let when = if waits {
                     " and the lead account answers"
                 } else {
                     ""

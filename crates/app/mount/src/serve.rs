@@ -93,7 +93,7 @@ pub(crate) fn serve(
     live.reopens(means(task, &state, &asks)?);
     clear_dead_mount(task, news)?;
     let tag = tag(&read_slot(&task.description)?);
-    let succession = Succession::new(task.volume.clone(), tag);
+    let succession = Succession::new(task.description.clone(), task.volume.clone(), tag);
     let shared = Arc::new(OnceLock::new());
     // Whatever may fail comes before the mount: programs would see a mount without a process.
     let server = Server::start(

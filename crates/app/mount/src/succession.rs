@@ -1,10 +1,10 @@
 //! A mount whose lead is out of reach for long makes another account the lead (`lead_patience`).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vere_disk::log::Directory;
 use vere_mailfs::volume::{Create, Terms, Volume};
@@ -12,6 +12,7 @@ use vere_process::failure::Failure;
 use vere_promotion::{Promoted, Source};
 use vere_settings::Volume as Described;
 
+use crate::folders::Description;
 use crate::host::{Clock, Event, with};
 use crate::lines::{self, Level};
 use crate::open::start_accounts;
@@ -21,21 +22,53 @@ use crate::volume::{self, Live};
 /// The longest silence of an engine before a look is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
+/// The pause behind a failure, at first and at most.
+const PAUSE_MIN: Duration = Duration::from_secs(10);
+const PAUSE_MAX: Duration = Duration::from_secs(900);
+/// Requests of a promotion have numbers from here on.
+const FIRST: u64 = 1_000;
+
 /// The succession of a mount.
 #[derive(Debug)]
 pub(crate) struct Succession {
+    description: Description,
     described: Described,
     tag: String,
     is_running: Arc<AtomicBool>,
+    rest: Arc<Mutex<Rest>>,
+}
+
+/// The pause behind an attempt that has failed; each further one doubles the pause.
+#[derive(Debug, Default)]
+struct Rest {
+    pause: Duration,
+    until: Option<Instant>,
+}
+
+impl Rest {
+    fn ended(&mut self, is_well: bool) {
+        self.pause = match is_well {
+            true => Duration::ZERO,
+            false => self.pause.saturating_mul(2).clamp(PAUSE_MIN, PAUSE_MAX),
+        };
+        self.until = Instant::now().checked_add(self.pause);
+    }
 }
 
 impl Succession {
-    pub(crate) fn new(described: Described, tag: String) -> Self {
+    pub(crate) fn new(description: Description, described: Described, tag: String) -> Self {
         Self {
+            description,
             described,
             tag,
             is_running: Arc::new(AtomicBool::new(false)),
+            rest: Arc::default(),
         }
+    }
+
+    fn rests(&self) -> bool {
+        let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        rest.until.is_some_and(|until| until > Instant::now())
     }
 
     /// How long the lead may be out of reach.
@@ -46,7 +79,7 @@ impl Succession {
     /// Makes another account the lead where the lead has been out of reach for long. The mount finds the change by itself.
     pub(crate) fn look(&self, events: &Sender<Event<Live>>) {
         let patience = self.patience();
-        if self.is_running.load(Ordering::Acquire) {
+        if self.is_running.load(Ordering::Acquire) || self.rests() {
             return;
         }
         let facts = with(events, SILENCE_MAX, move |live: &mut Live, _| {
@@ -57,16 +90,22 @@ impl Succession {
         let Some(((source, successor), (lead, epoch), of)) = facts.flatten() else {
             return;
         };
+        // The description may name further accounts by now.
+        let described = self.description.read();
+        let described = described.unwrap_or_else(|_| self.described.clone());
         let terms = Terms {
             lead,
             lead_epoch: epoch,
-            ..volume::terms(&self.described)
+            ..volume::terms(&described)
         };
         self.is_running.store(true, Ordering::Release);
-        let (described, tag) = (self.described.clone(), self.tag.clone());
-        let is_running = Arc::clone(&self.is_running);
+        let tag = self.tag.clone();
+        let (is_running, rest) = (Arc::clone(&self.is_running), Arc::clone(&self.rest));
         let change = move || {
             let promoted = promote(&described, &tag, (&terms, &of), (source, successor));
+            let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
+            rest.ended(promoted.is_ok());
+            drop(rest);
             tell(lead, successor, promoted);
             is_running.store(false, Ordering::Release);
         };
@@ -95,7 +134,7 @@ fn way_of(volume: &Volume<Directory>, patience: Duration) -> Option<(Source, u16
 fn promote(
     described: &Described,
     tag: &str,
-    of: (&Terms, &Create),
+    (terms, of): (&Terms, &Create),
     way: (Source, u16),
 ) -> Result<Promoted, Failure> {
     let (events, happened) = channel();
@@ -104,8 +143,14 @@ fn promote(
         // Without the thread no answer comes, and the wait ends by its time-out.
         let _gone = asks.send(request);
     };
-    let numbers = (0, Clock::start());
-    promoting::run(of, way, numbers, (&ask, &happened), &mut |_| {})
+    if let Source::Copy(_) = way.0
+        && promoting::answers(terms.lead, (&ask, &happened))
+    {
+        // The way to the accounts was gone, and not the lead alone.
+        return Err(Failure::new("the lead answers again"));
+    }
+    let numbers = (FIRST, Clock::start());
+    promoting::run((terms, of), way, numbers, (&ask, &happened), &mut |_| {})
 }
 
 fn tell(lead: u16, successor: u16, promoted: Result<Promoted, Failure>) {

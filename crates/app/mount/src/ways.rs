@@ -9,7 +9,7 @@ use vere_mailfs::volume::{
 };
 use vere_ports::mail_accounts::Fault;
 use vere_process::failure::Failure;
-use vere_promotion::Source;
+use vere_promotion::{PromotionError, Source};
 
 use crate::accounts::{ANSWER_TIMEOUT, Ask};
 use crate::folders;
@@ -93,6 +93,7 @@ pub(crate) fn open(
     opened = ways.follow_leads(opened, news)?;
     if let Some(reason) = ways.outage(&opened) {
         opened = ways.without_lead(opened, &reason, news)?;
+        opened = ways.follow_leads(opened, news)?;
         if let Ok(volume) = &opened
             && let Some(notice) = volume.read_only()
         {
@@ -238,8 +239,13 @@ impl Ways<'_> {
         let of = (&self.terms, self.of);
         let between = (self.ask, self.answers);
         let source = (Source::Lead(from), account);
-        let promoted = promoting::run(of, source, (first, self.clock), between, news)?;
-        self.set_lead(account, promoted.lead.epoch);
+        match promoting::attempt(of, source, (first, self.clock), between, news) {
+            Ok(promoted) => self.set_lead(account, promoted.lead.epoch),
+            // The change of a third machine counts.
+            Err(PromotionError::Elsewhere(other)) => self.set_lead(other, epoch),
+            Err(PromotionError::Leads(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         Ok(self.begin(Way::NewLead, news)?.0)
     }
 
@@ -253,7 +259,11 @@ impl Ways<'_> {
     fn elsewhere(&mut self, news: &mut dyn FnMut(News)) -> Result<Option<Tried>, Failure> {
         let before = self.terms.clone();
         let epoch = before.lead_epoch.saturating_add(1);
-        for account in before.further_accounts() {
+        let further = before.further_accounts();
+        let accounts = before.accounts.iter().map(|terms| terms.account);
+        let others = accounts.filter(|of| *of != before.lead && !further.contains(of));
+        let all: Vec<u16> = further.iter().copied().chain(others).collect();
+        for account in all {
             self.set_lead(account, epoch);
             let opened = self.begin(Way::NewLead, news)?.0;
             if matches!(opened, Ok(_) | Err(OpenError::LeadChanged { .. })) {
@@ -285,6 +295,8 @@ impl Ways<'_> {
                 Err(error @ (OpenError::CopyBehind { .. } | OpenError::Unexpected { .. })) => {
                     opened = Err(error);
                 }
+                // The copy is one of another lead.
+                Err(error @ OpenError::LeadChanged { .. }) => return Ok(Err(error)),
                 Err(error) => lines::log(
                     Level::Warn,
                     &format!("the copy on account {account}: {error}"),

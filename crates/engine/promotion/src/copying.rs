@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use bytes::Bytes;
 use vere_placement::accounts::mailbox_name;
 use vere_ports::mail_accounts::Request;
 
@@ -32,6 +33,10 @@ pub(crate) struct Order {
 pub(crate) struct Copying {
     waiting: VecDeque<Order>,
     under_way: BTreeMap<u64, Order>,
+    /// Mails that wait until the mails before are stored.
+    held: BTreeMap<u64, Bytes>,
+    /// The mail of these that is being stored.
+    storing: Option<u64>,
     next: u64,
     /// Mails of all rounds, and those of them that have arrived.
     pub(crate) ordered: usize,
@@ -61,6 +66,22 @@ impl Copying {
         Some((self.next, order.from, request))
     }
 
+    /// A mail is read, and is stored behind those before.
+    pub(crate) fn hold(&mut self, number: u64, mail: Bytes) {
+        self.held.insert(number, mail);
+    }
+
+    /// The next held mail, as soon as nothing before is under way.
+    pub(crate) fn next_in_order(&mut self) -> Option<(u64, Order, Bytes)> {
+        let number = *self.under_way.keys().next()?;
+        if self.storing.is_some() {
+            return None;
+        }
+        let mail = self.held.remove(&number)?;
+        self.storing = Some(number);
+        Some((number, self.order(number)?, mail))
+    }
+
     pub(crate) fn order(&self, number: u64) -> Option<Order> {
         self.under_way.get(&number).copied()
     }
@@ -68,6 +89,7 @@ impl Copying {
     /// A mail has arrived, or cannot be copied.
     pub(crate) fn end(&mut self, number: u64) {
         self.under_way.remove(&number);
+        self.storing.take_if(|storing| *storing == number);
         self.arrived = self.arrived.saturating_add(1);
     }
 }

@@ -40,6 +40,11 @@ pub enum PromotionError {
         "another machine has made account {0} the lead: mount the volume once, and run the command again"
     )]
     Elsewhere(u16),
+    /// The account has commits of a later lead than the source: it is the lead, or was one since.
+    #[error(
+        "account {0} is the lead already, or was since: mount the volume once, and look at `vere fs accounts list`"
+    )]
+    Leads(u16),
     /// Other machines commit faster than the change.
     #[error(
         "expected an end of the change within {0} looks at the accounts; found other machines that go on: run the command again"

@@ -88,8 +88,14 @@ impl View<'_> {
             return Err(self.nothing(log));
         };
         self.check_readable(log, head)?;
+        if let Some(plan) = Self::lost_changes(&order, is_lead) {
+            return Ok(plan);
+        }
         if let Some(lead) = self.decided(to_log, &order) {
             return Ok(Plan::Done(lead));
+        }
+        if to_log.has_led_since(self.epoch_before(&order)) {
+            return Err(PromotionError::Leads(self.to));
         }
         if let Some(lead) = lead_of(head).filter(|lead| is_lead && lead.account != self.to)
             && lead.account != self.source.account()
@@ -100,7 +106,7 @@ impl View<'_> {
             return Ok(plan);
         }
         self.check_whole(&order)?;
-        if let Some(plan) = self.in_the_way(&order, is_lead) {
+        if let Some(plan) = self.in_the_way(&order) {
             return Ok(plan);
         }
         let checkpoint = self.checkpoint_there(&checkpoints, &order);
@@ -132,8 +138,7 @@ impl View<'_> {
     /// With keys of an earlier epoch the chain would seem to end too early.
     fn check_readable(&self, log: &Shelf, head: &Found) -> Result<(), PromotionError> {
         let account = self.source.account();
-        let unreadable = log.read.iter().filter(|(_, found)| found.is_none());
-        let mut subjects = unreadable.filter_map(|(uid, _)| {
+        let mut subjects = log.locked.iter().filter_map(|uid| {
             let subject = log.listed.get(uid)?;
             Some((*uid, subject.generation?))
         });
@@ -172,11 +177,23 @@ impl View<'_> {
     fn decided(&self, to_log: &Shelf, order: &Order) -> Option<LeadRow> {
         let first = order.chain.first().map(Found::id);
         let there = to_log.order(first.filter(|_| !to_log.has_first()));
-        let is_change = |found: &&Found| lead_of(found).is_some_and(|of| of.account == self.to);
-        let mut before = order.chain.iter().rev().skip_while(is_change);
-        let epoch = before.next().map_or(0, |found| found.record.lead_epoch);
+        let epoch = self.epoch_before(order);
         let mut changes = there.chain.iter().rev().filter_map(lead_of);
         changes.find(|lead| lead.account == self.to && lead.epoch > epoch)
+    }
+
+    /// The epoch of the source before a change to the new lead.
+    fn epoch_before(&self, order: &Order) -> u32 {
+        let is_change = |found: &&Found| lead_of(found).is_some_and(|of| of.account == self.to);
+        let mut before = order.chain.iter().rev().skip_while(is_change);
+        before.next().map_or(0, |found| found.record.lead_epoch)
+    }
+
+    /// Changes that lost a race leave the log of the lead: nobody should follow them.
+    fn lost_changes(order: &Order, is_lead: bool) -> Option<Plan> {
+        let lost = order.outside.iter().filter(|of| lead_of(of).is_some());
+        let lost: Vec<u32> = lost.map(|found| found.uid).collect();
+        (is_lead && !lost.is_empty()).then_some(Plan::Remove(Which::FromLog, lost))
     }
 
     fn uids(&self, which: Which) -> HashMap<MailId, u32> {
@@ -217,14 +234,9 @@ impl View<'_> {
         None
     }
 
-    /// Mails that would give the chain another course: changes that lost a race, and commits before their elder siblings on the
-    /// new lead, as from an earlier time as lead. The latter are appended once more before they go.
-    fn in_the_way(&self, order: &Order, is_lead: bool) -> Option<Plan> {
-        let lost = order.outside.iter().filter(|of| lead_of(of).is_some());
-        let lost: Vec<u32> = lost.map(|found| found.uid).collect();
-        if is_lead && !lost.is_empty() {
-            return Some(Plan::Remove(Which::FromLog, lost));
-        }
+    /// Mails that would give the chain another course: changes, and commits before their elder siblings on the new lead, as from an
+    /// earlier time as lead. The latter are appended once more before they go.
+    fn in_the_way(&self, order: &Order) -> Option<Plan> {
         let to_log = self.shelves.get(&Which::ToLog)?;
         let there = self.uids(Which::ToLog);
         let children: HashMap<MailId, (u32, MailId)> = order

@@ -18,7 +18,7 @@ use crate::copying::{self, Copying, Place};
 use crate::error::PromotionError;
 use crate::format::commit::{Record, RecordKind, RowChange};
 use crate::format::{
-    Builder, Encoding, FormatError, Index, Kind, MailId, PackNumber, Subject, mail,
+    Builder, Encoding, FormatError, Head, Index, Kind, MailId, PackNumber, Subject, mail,
 };
 use crate::plan::{Draft, Plan, Source, View, Which};
 use crate::rows::{Key, LeadRow, RowValue};
@@ -272,11 +272,29 @@ impl Promotion {
             }
             _ => Err("the mail is gone".to_owned()),
         };
+        if let Answer::Read(parts) = answer
+            && found.is_err()
+            && self.is_locked(account, parts.first())
+        {
+            self.shelf(which).locked.insert(uid);
+        }
         if let Err(reason) = &found {
             let step = PromotionStep::Left(account, uid, reason.clone());
             self.steps.push_back(step);
         }
         self.shelf(which).read.insert(uid, found.ok().map(light));
+    }
+
+    /// Whether a mail is a commit of a key epoch that the keys lack. The head is not sealed, so a stranger's mail or a damaged one
+    /// is none.
+    fn is_locked(&self, account: u16, body: Option<&Bytes>) -> bool {
+        let body = body.map(|body| &**body).unwrap_or_default();
+        let body = mail::unwrap(body, self.encoding(account));
+        let Ok(head) = body.and_then(|body| Head::decode(&body)) else {
+            return false;
+        };
+        let is_commit = head.kind == Kind::Commit && head.volume == self.of.volume;
+        is_commit && !self.of.keys.has(head.epoch)
     }
 
     fn copy_read(&mut self, number: u64, answer: &Answer) {
@@ -288,14 +306,8 @@ impl Promotion {
             _ => Err("the mail is gone".to_owned()),
         };
         match made {
-            Ok(mail) => {
-                let request = Request::Append {
-                    mailbox: mailbox_name(order.to.mailbox),
-                    mail,
-                    alone: order.to.mailbox == LOG_MAILBOX,
-                };
-                self.ask(order.to.account, request, Asked::Stored(number));
-            }
+            Ok(mail) if order.to.mailbox == LOG_MAILBOX => self.copying.hold(number, mail),
+            Ok(mail) => self.store(number, &order, mail),
             Err(reason) => {
                 self.refused.insert(order.mail);
                 let step = PromotionStep::Left(order.from.account, order.uid, reason);
@@ -303,6 +315,15 @@ impl Promotion {
                 self.copying.end(number);
             }
         }
+    }
+
+    fn store(&mut self, number: u64, order: &copying::Order, mail: Bytes) {
+        let request = Request::Append {
+            mailbox: mailbox_name(order.to.mailbox),
+            mail,
+            alone: order.to.mailbox == LOG_MAILBOX,
+        };
+        self.ask(order.to.account, request, Asked::Stored(number));
     }
 
     fn remade(&self, order: &copying::Order, body: Bytes) -> Result<Bytes, String> {
@@ -325,6 +346,12 @@ impl Promotion {
             && let Some((number, place, request)) = self.copying.next()
         {
             self.ask(place.account, request, Asked::Copy(number));
+        }
+        // An opening reads a log from a UID on: commits lie in the order of their chain.
+        if !self.is_over()
+            && let Some((number, order, mail)) = self.copying.next_in_order()
+        {
+            self.store(number, &order, mail);
         }
         let is_listing = self
             .asked

@@ -17,6 +17,8 @@ pub(crate) struct Shelf {
     pub(crate) listed: BTreeMap<u32, Subject>,
     /// Commits that were read; absent for a mail that is no authentic commit.
     pub(crate) read: BTreeMap<u32, Option<Found>>,
+    /// Mails of a key epoch that the keys lack.
+    pub(crate) locked: BTreeSet<u32>,
 }
 
 /// The commits of a log in their order.
@@ -35,6 +37,7 @@ impl Shelf {
     pub(crate) fn list(&mut self, uid_validity: u32, mails: &[Listed], kind: Kind, tag: u32) {
         if self.uid_validity != uid_validity {
             self.read.clear();
+            self.locked.clear();
         }
         self.uid_validity = uid_validity;
         let subjects = mails.iter().filter_map(|mail| {
@@ -59,6 +62,12 @@ impl Shelf {
     pub(crate) fn unread(&self) -> impl Iterator<Item = u32> + '_ {
         let uids = self.listed.keys().copied();
         uids.filter(|uid| !self.read.contains_key(uid))
+    }
+
+    /// Whether the account took commits as a lead of a later epoch. A change that lost a race is none.
+    pub(crate) fn has_led_since(&self, epoch: u32) -> bool {
+        let mut commits = self.commits();
+        commits.any(|found| found.record.lead_epoch > epoch && lead_of(found).is_none())
     }
 
     fn commits(&self) -> impl Iterator<Item = &Found> {

@@ -12,7 +12,7 @@ use super::step::{Notice, Step};
 use crate::breakage::{Breakage, is_broken};
 use crate::format::MailId;
 use crate::format::commit::RowChange;
-use crate::rows::{Key, RowValue, WriterRow};
+use crate::rows::{Key, RowValue, WriterRow, states_prefix};
 use crate::tree::{Side, Sides};
 
 /// Time for the mount of a lost commit to merge the commit.
@@ -184,7 +184,11 @@ impl<S: Storage> Volume<S> {
             };
             parent.get_or_insert(outside.found.record.parent);
             writer = outside.found.head.pack.writer();
-            changed.extend(outside.found.rows(self.terms.lead));
+            let rows = outside.found.rows(self.terms.lead).into_iter();
+            // A checkpoint under a former lead has the UIDs of another log.
+            let is_displaced = outside.found.record.lead_epoch < self.lead_epoch();
+            let states = states_prefix();
+            changed.extend(rows.filter(|row| !is_displaced || !row.key.starts_with(&states)));
             named.push(*id);
             named.extend(&outside.found.record.merged);
         }

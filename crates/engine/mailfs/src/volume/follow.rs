@@ -57,7 +57,7 @@ impl<S: Storage> Volume<S> {
         match found {
             Ok((found, _)) if !self.epochs.allow(found.head.epoch) => None,
             Ok((found, sealed)) => {
-                let child = found.child();
+                let child = self.child_of(&found);
                 self.heed_lead(&found);
                 self.memory
                     .stage(found.id(), found.covered_uid(), sealed.into());
@@ -102,7 +102,8 @@ impl<S: Storage> Volume<S> {
     /// Commits outside the chain, as the log had them at the beginning.
     pub(super) fn follow_others(&mut self, outside: Vec<Found>) {
         for found in outside {
-            self.chain.see(found.uid, found.child());
+            let child = self.child_of(&found);
+            self.chain.see(found.uid, child);
             self.follow.put_outside(found, self.now.steady);
         }
         self.follow.refresh_at = Some(self.now.steady + self.terms.refresh);

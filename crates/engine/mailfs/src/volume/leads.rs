@@ -8,6 +8,7 @@ use vere_ports::files::Errno;
 use vere_ports::mail_accounts::AccountId;
 use vere_ports::storage::Storage;
 
+use super::chain::Child;
 use super::found::{Found, lead_of};
 use super::state::Volume;
 use super::step::Notice;
@@ -49,13 +50,25 @@ impl<S: Storage> Volume<S> {
         self.lead.map_or(0, |lead| lead.since)
     }
 
+    /// A commit, as the order wants it. What a commit of an earlier lead says about checkpoints is nothing about this chain: a
+    /// commit that a former lead took behind the change may know a later generation.
+    pub(super) fn child_of(&self, found: &Found) -> Child {
+        let mut child = found.child();
+        if found.record.lead_epoch < self.lead_epoch()
+            && found.record.generation >= self.lead_since()
+        {
+            child.covers = 0;
+        }
+        child
+    }
+
     /// The mount stops at a commit that names another lead, wherever the commit is: what is sent to the former log from then on
     /// would lie outside the chain.
     pub(super) fn heed_lead(&mut self, found: &Found) {
         let Some(lead) = lead_of(found) else {
             return;
         };
-        if lead.account != self.terms.lead && lead.epoch > self.lead_epoch() {
+        if self.is_newer(lead) {
             self.chain.stand();
             self.fail(Notice::LeadChanged {
                 lead: AccountId(lead.account),
@@ -94,6 +107,13 @@ impl<S: Storage> Volume<S> {
             keys: self.seals.keys.clone(),
             machine: self.machine.clone(),
         }
+    }
+
+    /// Whether a change counts before the lead of this mount: of two with an equal epoch the lower account does.
+    pub(super) fn is_newer(&self, lead: LeadRow) -> bool {
+        let (account, epoch) = self.lead();
+        let is_equal = lead.epoch == epoch && epoch > 1;
+        lead.account != account && (lead.epoch > epoch || is_equal && lead.account < account)
     }
 
     /// The account that another machine has made the lead, and its epoch, if the mount has stopped for that.

@@ -67,7 +67,8 @@ pub use vere_order::copies::MirrorStatus;
 pub use vere_replay::{Inspected, Stranded, inspect};
 
 pub use self::accounts::{
-    AccountStatus, AccountTerms, GroupTerms, LOG_MAILBOX, PAGES_MAILBOX, mailbox_name,
+    AccountStatus, AccountTerms, GroupTerms, LOG_COPY_MAILBOX, LOG_MAILBOX, PAGES_MAILBOX,
+    mailbox_name,
 };
 pub use self::facts::{FactsChange, FactsReport, Leaving, Membership};
 pub use self::fingerprint::{Fingerprint, NoFingerprint};

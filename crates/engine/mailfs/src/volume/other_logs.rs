@@ -7,15 +7,18 @@ use vere_ports::storage::Storage;
 use vere_sealing::mirror::MirrorJob;
 
 use super::accounts::{LOG_MAILBOX, mailbox_name};
-use super::found::Found;
+use super::found::{Found, lead_of};
 use super::state::other_logs::{LogTicket, OtherLog};
 use super::state::{Asked, Volume};
 use super::step::Notice;
 use crate::format::{Kind, Subject};
+use crate::rows::LeadRow;
 use vere_units::Timestamp;
 
 /// Commits of a former lead that are looked at by a listing; the next one has the others.
 const UNREAD_MAX: usize = 256;
+/// How many times more rarely than a further metadata account any other account is asked.
+const RARELY: u32 = 10;
 
 impl<S: Storage> Volume<S> {
     /// Goes on looking at the logs of further accounts: called after every event.
@@ -25,7 +28,7 @@ impl<S: Storage> Volume<S> {
         if (self.is_stopped() || self.is_registering()) && !stands_in || self.is_retired() {
             return;
         }
-        for account in self.further_accounts() {
+        for account in self.other_accounts() {
             let now = self.now.steady;
             let log = self.other_logs.entry(account).or_default();
             let is_due = !log.is_busy && log.unread.is_empty() && log.at <= now;
@@ -33,6 +36,11 @@ impl<S: Storage> Volume<S> {
                 self.list_other_log(account);
             }
         }
+    }
+
+    fn other_accounts(&self) -> Vec<u16> {
+        let accounts = self.terms.accounts.iter().map(|terms| terms.account);
+        accounts.filter(|of| *of != self.terms.lead).collect()
     }
 
     /// When a log is listed next.
@@ -44,7 +52,12 @@ impl<S: Storage> Volume<S> {
     }
 
     fn list_other_log(&mut self, account: u16) {
-        let at = self.now.steady + self.terms.refresh;
+        // Any account may become the lead, and those with copies are the likely ones.
+        let rarely = match self.further_accounts().contains(&account) {
+            true => 1,
+            false => RARELY,
+        };
+        let at = self.now.steady + self.terms.refresh.saturating_mul(rarely);
         let log = self.other_logs.entry(account).or_default();
         (log.is_busy, log.at) = (true, at);
         let first = log.known.saturating_add(1);
@@ -172,8 +185,20 @@ impl<S: Storage> Volume<S> {
             return false;
         };
         let epoch = self.lead_epoch();
-        if found.record.lead_epoch > epoch {
-            self.other_lead_found(account, found.record.lead_epoch);
+        // A change names its account; any other commit was made under the lead whose log it is in.
+        let lead = lead_of(&found).unwrap_or(LeadRow {
+            account,
+            epoch: found.record.lead_epoch,
+            since: 0,
+        });
+        let is_change = lead_of(&found).is_some();
+        if lead.epoch > epoch || is_change && self.is_newer(lead) {
+            if lead.account != self.terms.lead {
+                self.other_lead_found(lead.account, lead.epoch);
+            }
+            return false;
+        }
+        if is_change {
             return false;
         }
         let is_displaced = !self.sends_nothing()

@@ -34,9 +34,11 @@ impl<S: Storage> Opening<S> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        self.check_lead()?;
+        let changes = self.changes();
         let missing = OpenError::NoVolume(self.source());
-        let (Some(mut journal), mut log) = (self.journal.take(), self.log()?) else {
+        let log = self.log();
+        self.check_lead(&changes, log.as_ref().ok())?;
+        let (Some(mut journal), mut log) = (self.journal.take(), log?) else {
             return Err(missing);
         };
         self.check_epoch(&log)?;
@@ -48,7 +50,7 @@ impl<S: Storage> Opening<S> {
         let gone = self.gone(&log.chain);
         self.check_copy(gone, &log.chain, &log.outside)?;
         let (epoch, newest_ms) = newest_of(&log.chain);
-        let is_displaced = self.is_displaced(gone, &log.chain);
+        let is_displaced = self.is_displaced(gone, &log);
         let replay = self.replay_of(&log, gone, is_displaced)?;
         let later = self.split_later(&mut log, &replay);
         let Some(base) = log.chain.last() else {

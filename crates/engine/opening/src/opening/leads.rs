@@ -6,6 +6,8 @@ use vere_ports::storage::Storage;
 use super::log::Log;
 use super::{Opening, Stage};
 use crate::error::OpenError;
+use crate::format::MailId;
+use crate::rows::{Key, LeadRow, RowValue};
 use vere_keep::record::Won;
 use vere_order::found::{Found, lead_of};
 
@@ -46,19 +48,55 @@ impl<S: Storage> Opening<S> {
         found.record.lead_epoch >= self.epoch() && !is_elsewhere
     }
 
-    /// The lead that the newest change names, if another one.
-    pub(super) fn check_lead(&self) -> Result<(), OpenError> {
+    /// The changes of the lead among the commits read.
+    pub(super) fn changes(&self) -> Vec<(MailId, LeadRow)> {
         let read = self.commits.values().flatten();
-        let newest = read.filter_map(lead_of).max_by_key(|of| of.epoch);
-        match newest {
-            Some(of) if of.account != self.terms.lead && of.epoch > self.terms.lead_epoch => {
-                Err(OpenError::LeadChanged {
-                    account: of.account,
-                    epoch: of.epoch,
-                })
-            }
+        read.filter_map(|found| Some((found.id(), lead_of(found)?)))
+            .collect()
+    }
+
+    /// The lead that the newest change names, if another one. Changes of the chain count before those that lost a race; without a
+    /// chain all count.
+    pub(super) fn check_lead(
+        &self,
+        changes: &[(MailId, LeadRow)],
+        log: Option<&Log>,
+    ) -> Result<(), OpenError> {
+        let is_in_chain = |id: MailId| {
+            let chain = log.map(|log| log.chain.iter());
+            chain.is_none_or(|mut chain| chain.any(|found| found.id() == id))
+        };
+        let newest = |in_chain: bool| {
+            let all = changes.iter();
+            let all = all.filter(|(id, _)| is_in_chain(*id) == in_chain);
+            all.map(|(_, lead)| *lead).max_by_key(|lead| lead.epoch)
+        };
+        let row = log.and_then(|log| self.lead_row(log));
+        let decided = newest(true).into_iter().chain(row);
+        let decided = decided.max_by_key(|lead| lead.epoch);
+        let lost = newest(false);
+        let lost = lost.filter(|lost| decided.is_none_or(|of| of.epoch < lost.epoch));
+        match decided.filter(|of| self.is_elsewhere(of)).or(lost) {
+            Some(of) if self.is_elsewhere(&of) => Err(OpenError::LeadChanged {
+                account: of.account,
+                epoch: of.epoch,
+            }),
             _ => Ok(()),
         }
+    }
+
+    const fn is_elsewhere(&self, of: &LeadRow) -> bool {
+        of.account != self.terms.lead && of.epoch >= self.terms.lead_epoch
+    }
+
+    /// The last change of the lead, as the pages and the chain have it.
+    fn lead_row(&self, log: &Log) -> Option<LeadRow> {
+        let changes = log.chain.iter().rev();
+        let last = changes.filter_map(lead_of).next();
+        last.or_else(|| {
+            let row = self.pages.get(&Key::Lead.encode()).ok()??;
+            LeadRow::decode(&row).ok()
+        })
     }
 
     /// The log must be one of the epoch that the machine knows.
@@ -75,11 +113,11 @@ impl<S: Storage> Opening<S> {
 
     /// Whether the chain lacks what the machine has seen because a change of the lead has left it out: the former lead has
     /// these commits, and they are merged when it answers. That is no rollback.
-    pub(super) fn is_displaced(&self, gone: Option<Won>, chain: &[Found]) -> bool {
+    pub(super) fn is_displaced(&self, gone: Option<Won>, log: &Log) -> bool {
         let Some(gone) = gone.filter(|_| self.terms.is_new_lead) else {
             return false;
         };
-        let mut changes = chain.iter().filter(|found| lead_of(found).is_some());
-        changes.any(|found| found.record.generation <= gone.generation)
+        let change = self.lead_row(log);
+        change.is_some_and(|of| of.account == self.terms.lead && of.since <= gone.generation)
     }
 }

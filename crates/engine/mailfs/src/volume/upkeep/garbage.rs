@@ -153,6 +153,15 @@ impl<S: Storage> Volume<S> {
             report.failed.clone_from(&listing.unread);
             report.has_more |= listing.has_more;
         }
+        // An account that does not answer may have become the lead: under a chain that this mount does not see, packs may be needed.
+        let further = self.further_accounts();
+        let mut unread = upkeep.garbage.listing.unread.keys();
+        if let Some(account) = unread.find(|account| further.contains(account)) {
+            upkeep.failed = Some(format!(
+                "account {account} does not answer, and may be the lead by now: nothing is removed"
+            ));
+            return Ok(true);
+        }
         let mut suspects = collect::suspects(&upkeep.garbage.listing);
         suspects.extend(self.find_losers(&mut upkeep.garbage));
         suspects.extend(slots::suspects(&upkeep.garbage.listing, &slots));
