@@ -1,19 +1,19 @@
-//! The values that rows had before a commit, in one piece of memory for a commit.
+//! The values of rows before a commit, in a single piece of memory for each commit.
 //!
-//! A row of its own for each would cost about 90 octets beside key and value, and a value cut out of a page would keep the
-//! whole page in memory: where a mount creates many files, nothing else of the history is as long.
+//! A vector for each row would cost about 90 octets beside key and value, and a value cut out of a page would keep the
+//! whole page in memory: a mount that creates many files would hold 100 MB of history.
 
 use bytes::Bytes;
 
-/// Values that rows had before a commit.
+/// Values of rows before a commit.
 pub type Before = Vec<(Vec<u8>, Option<Bytes>)>;
 
-/// The length of a row that was not there.
+/// The length of an absent row.
 const ABSENT: u32 = u32::MAX;
 /// Octets of a row besides key and value: length of the key u32, of the value u32.
 const ROW_OCTETS: usize = 8;
 
-/// The same, packed.
+/// The values, packed.
 #[derive(Debug, Default)]
 pub(crate) struct Packed(Box<[u8]>);
 
@@ -58,7 +58,7 @@ impl Packed {
     }
 }
 
-/// The length of a key or a value, which have bounds far below 4 GiB.
+/// The length of a key or a value; both have bounds far below 4 GiB.
 fn length_of(octets: &[u8]) -> u32 {
     u32::try_from(octets.len()).unwrap_or(ABSENT)
 }
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(Packed::of(&[]).rows().count(), 0);
     }
 
-    /// A million new files have two rows each, which nobody had before.
+    /// A million new files have two rows each, absent before.
     #[test]
     fn rows_of_new_files_cost_little_more_than_their_keys() {
         let rows: Before = (0..1_000_u64)

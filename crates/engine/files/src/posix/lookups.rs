@@ -1,7 +1,7 @@
-//! Inodes that the kernel knows, each with the number of its look-ups.
+//! Inodes known to the kernel, each with the number of look-ups.
 //!
-//! A kernel with enough memory forgets nothing: with 1,000,000 files this table is the longest of a mount. So an entry has 16
-//! octets, and homes, which folders alone have, lie apart.
+//! A kernel with enough memory forgets no inode: with 1,000,000 files the table is the longest of a mount. So an entry has 16
+//! octets, and the homes of folders lie apart.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use vere_ports::files::Inode;
 
 use crate::rows::Home;
 
-/// Inodes that the kernel knows.
+/// Inodes known to the kernel.
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
-    /// Look-ups that the kernel has not forgotten. A number at its bound stays: the mount then knows the inode to its end.
+    /// Look-ups still known to the kernel. A number at the bound stays: the mount then knows the inode until the unmount.
     counts: HashMap<Inode, u32>,
     /// The homes of folders.
     homes: HashMap<Inode, Home>,
@@ -35,7 +35,7 @@ impl Lookups {
         *count = count.saturating_add(1);
     }
 
-    /// The kernel has forgotten some look-ups. Returns whether that were the last ones.
+    /// The kernel has forgotten some look-ups. Returns whether no look-up is left.
     pub(super) fn remove(&mut self, inode: Inode, lookups: u64) -> bool {
         let Some(count) = self.counts.get_mut(&inode).filter(|of| **of < u32::MAX) else {
             return false;
@@ -50,7 +50,7 @@ impl Lookups {
         known.map(|inode| (*inode, self.homes.get(inode).copied()))
     }
 
-    /// Takes the home of a folder that the kernel does not know any more.
+    /// Takes the home of a folder forgotten by the kernel.
     pub(super) fn take_home(&mut self, inode: Inode) -> Option<Home> {
         self.homes.remove(&inode)
     }

@@ -97,9 +97,9 @@ impl<S: Storage> Opening<S> {
         false
     }
 
-    /// Leaves out the commits below a gap: the local disk drops commits below a checkpoint, in whole segments, and may have older
-    /// ones still. The comparison with the log reads those again that a mount has to know. Returns whether no commit is missing
-    /// behind the newest one of the journal.
+    /// Leaves out the commits below a gap: the local disk drops commits below a checkpoint, in whole segments, and may still have
+    /// older commits. The comparison with the log reads all missing commits above its first UID. Returns whether no commit is
+    /// missing behind the journal's newest.
     fn leave_gaps(&mut self, won: Won) -> bool {
         let found = self.commits.values().flatten();
         let parents: HashMap<MailId, (MailId, u64)> = found
