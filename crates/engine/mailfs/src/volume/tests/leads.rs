@@ -241,6 +241,46 @@ fn the_first_lead_becomes_the_lead_again() {
     }
 }
 
+/// Whoever comes by an earlier lead is led on to the present one, whatever epoch the machine knows.
+#[test]
+fn a_former_lead_leads_on() {
+    let mut world = World::new(3);
+    world.put(ROOT, "file", b"content");
+    world.sync().unwrap();
+    world.finish().unwrap();
+    world.kill();
+    for (from, to) in [(1, 2), (2, 3)] {
+        promote(&mut world, Source::Lead(from), to, &[]);
+    }
+    let first = (world.terms.lead, world.terms.lead_epoch);
+    assert_eq!(first, (1, 1));
+    let led = |error: OpenError| match error {
+        OpenError::LeadChanged { account, epoch } => (account, epoch),
+        other => panic!("{other}"),
+    };
+    assert_eq!(led(world.mount().unwrap_err()), (2, 2));
+    for epoch in [2, 3] {
+        assert_eq!(led(world.mount_under(2, epoch).unwrap_err()), (3, 3));
+    }
+    world.lose_folder();
+    world.mount_under(3, 3).unwrap();
+    assert_eq!(world.get(ROOT, "file"), Ok(b"content".to_vec()));
+    world.put(ROOT, "more", b"under the third");
+    world.sync().unwrap();
+    // The command on a machine that was away makes no former state the newest one.
+    world.kill();
+    let (terms, of) = (terms(3), world.of.clone());
+    let ends = (Source::Lead(1), 3);
+    let done = promote_for(&mut world.accounts, (&terms, of), ends, usize::MAX, &[]);
+    let found = done.unwrap().unwrap();
+    assert_eq!(
+        (found.lead.account, found.lead.epoch, found.copied),
+        (3, 3, 0)
+    );
+    world.mount_under(3, 3).unwrap();
+    assert_eq!(world.get(ROOT, "more"), Ok(b"under the third".to_vec()));
+}
+
 /// Mounts that look at other logs once an hour.
 fn several(mounts: usize) -> Several {
     let mut several = Several::new(mounts);
@@ -331,6 +371,12 @@ fn what_a_former_lead_took_is_merged() {
     assert!(synced.is_ok(), "{:?}", several.mounts[0].notices);
     several.put(0, "shared", ", and more");
     several.sync(0).unwrap();
+    // A checkpoint there says more of generations than the new chain has.
+    for number in 0..6 {
+        several.put(0, &format!("more {number}"), "at the former lead");
+        several.sync(0).unwrap();
+    }
+    several.finish(0);
     // The machine that made the changes does not come back.
     several.kill(0);
     several.mounts[1].is_held = false;
@@ -340,6 +386,16 @@ fn what_a_former_lead_took_is_merged() {
     several.quiet();
     several.quiet();
     let tree = several.tree(1);
+    assert!(
+        !several.mounts[1]
+            .notices
+            .iter()
+            .any(|of| matches!(of, Notice::Gap { .. }))
+    );
+    assert_eq!(
+        tree.keys().filter(|name| name.starts_with("more")).count(),
+        6
+    );
     assert_eq!(
         tree.get("left").map(String::as_str),
         Some("at the former lead"),
