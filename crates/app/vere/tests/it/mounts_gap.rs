@@ -165,12 +165,12 @@ fn a_journal_that_was_set_aside_is_brought_in_by_command() {
 fn a_damaged_journal_changes_nothing() {
     let Some(volume) = Volume::new() else { return };
     let aside = set_aside(&volume);
-    let segments = files(&aside).into_iter();
+    let mut segments = files(&aside).into_iter();
     let is_segment = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("journal-")
     };
-    let last = segments.filter(|(path, _)| is_segment(path)).next_back();
+    let last = segments.rfind(|(path, _)| is_segment(path));
     let (path, whole) = last.expect("a segment");
     // The first record of the segment, with more behind.
     let mut damaged = whole.clone();

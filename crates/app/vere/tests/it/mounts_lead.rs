@@ -350,7 +350,7 @@ fn another_account_becomes_the_lead() {
     two.relay.refuse(false);
     run(&mut two.mounting());
     wait_until("copies of all packs", || {
-        two.status()["copies_missing"] == Value::from(0)
+        two.status()["copies_missing"] == 0
     });
     let mut remove = two.fs(&["accounts", "remove", "home", "1"]);
     remove.arg("--passphrase-file").arg(two.path("phrase"));
