@@ -38,7 +38,7 @@ pub(crate) struct Copying {
     /// The mail of these that is being stored.
     storing: Option<u64>,
     next: u64,
-    /// Mails of all rounds, and those of them that have arrived.
+    /// The number of mails ordered since the beginning, and the number of mails stored.
     pub(crate) ordered: usize,
     pub(crate) arrived: usize,
 }

@@ -29,7 +29,7 @@ use crate::step::PromotionStep;
 const READS_MAX: usize = 16;
 /// Looks at the accounts. Four suffice where nobody else commits; every lost race costs two more.
 const LOOKS_MAX: usize = 24;
-/// Sequences of writer 0, which no mount has, from here on.
+/// The first sequence for commits of changes. Writer 0 has these sequences, and no mount has writer 0.
 const SEQUENCE: u64 = 16;
 
 /// A promotion that has come to its end.

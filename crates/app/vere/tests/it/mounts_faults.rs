@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -173,6 +173,13 @@ fn has_ended(volume: &Volume) -> bool {
     lock.try_lock().is_ok()
 }
 
+/// Calls of programs that the process of the mount has not answered, as the kernel counts them.
+fn calls_waiting(connection: u64) -> u64 {
+    let path = format!("/sys/fs/fuse/connections/{connection}/waiting");
+    let waiting = fs::read_to_string(path).expect("a count");
+    waiting.trim().parse().expect("a number")
+}
+
 /// Content in a pack of its own.
 fn content(seed: u32) -> Vec<u8> {
     let octet = |at: u32| (at.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 13) as u8;
@@ -202,9 +209,12 @@ fn ends_in_time(fault: Fault) {
     let took = if fault == Fault::SilentAndInUse {
         let file = File::options().append(true).open(path("meanwhile"));
         let file = file.expect("a file");
+        // The number of the device is that of the connection.
+        let device = fs::metadata(volume.point()).expect("a mount").dev();
+        let connection = rustix::fs::minor(device).into();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(move || file.sync_all());
-            std::thread::sleep(Duration::from_secs(1));
+            wait_until("an fsync that waits", || calls_waiting(connection) > 0);
             let took = umount(&volume, &["--force"]);
             let synced = waiting.join().expect("an end");
             assert!(synced.is_err(), "{synced:?}");

@@ -73,6 +73,20 @@ impl Two {
         mount
     }
 
+    fn rebuilding(&self) -> std::process::Command {
+        let mut rebuild = self.fs(&["rebuild", "home", &self.accounts[0], &self.accounts[1]]);
+        rebuild.arg("--clear");
+        rebuild.arg("--password-file").arg(self.path("password"));
+        rebuild.arg("--passphrase-file").arg(self.path("phrase"));
+        rebuild
+    }
+
+    fn forget(&self, folders: &[&str]) {
+        for folder in folders {
+            fs::remove_dir_all(self.path(folder)).expect("a folder");
+        }
+    }
+
     fn status(&self) -> Value {
         let status = run(&mut self.fs(&["status", "home", "--json"]));
         serde_json::from_str(&status).expect("JSON")
@@ -134,9 +148,7 @@ fn a_volume_is_read_without_its_lead() {
     run(&mut two.mounting());
     check(&two.point(), &large);
     two.umount();
-    for folder in ["state", "cache"] {
-        fs::remove_dir_all(two.path(folder)).expect("a folder");
-    }
+    two.forget(&["state", "cache"]);
     let said = output_of(&mut two.mounting(), "");
     let said = String::from_utf8_lossy(&said.stderr);
     assert_has(&said, &["read-only, as of its copy on account 2"]);
@@ -211,13 +223,8 @@ fn a_volume_is_found_again_without_its_lead() {
     two.wait_for_copy();
     two.umount();
     two.relay.refuse(true);
-    for folder in ["config", "state", "cache"] {
-        fs::remove_dir_all(two.path(folder)).expect("a folder");
-    }
-    let mut rebuild = two.fs(&["rebuild", "home", &two.accounts[0], &two.accounts[1]]);
-    rebuild.arg("--clear");
-    rebuild.arg("--password-file").arg(two.path("password"));
-    rebuild.arg("--passphrase-file").arg(two.path("phrase"));
+    two.forget(&["config", "state", "cache"]);
+    let mut rebuild = two.rebuilding();
     // The account that fails is named, by the exit code too.
     let said = output_of(&mut rebuild, "");
     let said = format!(
@@ -300,12 +307,6 @@ impl Two {
         lead
     }
 
-    fn forget_state(&self) {
-        for folder in ["state", "cache"] {
-            fs::remove_dir_all(self.path(folder)).expect("a folder");
-        }
-    }
-
     /// The number of the lead, as the mount or else the machine knows.
     fn lead(&self) -> u64 {
         let rows = run(&mut self.fs(&["accounts", "list", "home", "--json"]));
@@ -337,7 +338,7 @@ fn another_account_becomes_the_lead() {
     // A machine with the file of the beginning finds the lead by the log of the former one, and without it too.
     for is_away in [false, true] {
         two.relay.refuse(is_away);
-        two.forget_state();
+        two.forget(&["state", "cache"]);
         run(&mut two.mounting());
         check(&two.point(), &large);
         assert_eq!(two.lead(), 2);
@@ -357,7 +358,7 @@ fn another_account_becomes_the_lead() {
     assert_has(&run(&mut remove), &["no account of the volume any more"]);
     two.umount();
     two.relay.refuse(true);
-    two.forget_state();
+    two.forget(&["state", "cache"]);
     run(&mut two.mounting());
     check(&two.point(), &large);
     fs::write(two.point().join("last"), "written").expect("a file");
@@ -385,13 +386,8 @@ fn a_lead_that_is_gone_is_replaced() {
     run(&mut two.fs(&["sync", "home"]));
     two.umount();
     // Whoever has the accounts and the passphrase alone finds the volume under its lead.
-    for folder in ["config", "state", "cache"] {
-        fs::remove_dir_all(two.path(folder)).expect("a folder");
-    }
-    let mut rebuild = two.fs(&["rebuild", "home", &two.accounts[0], &two.accounts[1]]);
-    rebuild.arg("--clear");
-    rebuild.arg("--password-file").arg(two.path("password"));
-    rebuild.arg("--passphrase-file").arg(two.path("phrase"));
+    two.forget(&["config", "state", "cache"]);
+    let mut rebuild = two.rebuilding();
     output_of(&mut rebuild, "");
     run(&mut two.mounting());
     check(&two.point(), &large);
@@ -433,7 +429,7 @@ fn a_mount_replaces_its_lead() {
     check(&two.point(), &large);
     two.umount();
     two.relay.refuse(false);
-    two.forget_state();
+    two.forget(&["state", "cache"]);
     run(&mut two.mounting());
     wait_until("the new lead", || two.lead() == 2);
     wait_until("a mount under the new lead", || {

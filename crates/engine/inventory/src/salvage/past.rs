@@ -37,7 +37,7 @@ pub struct Past {
     later_octets: usize,
     generation: u64,
     keys: Arc<Keys>,
-    /// Leaves that could not be read again, or have no room.
+    /// The number of leaves without a second reading or without room.
     pub(super) unread: usize,
     /// Rows of later commits that have no room.
     pub(super) rows_left_out: usize,

@@ -71,16 +71,8 @@ fn a_checkpoint_needs_its_pages() {
     let mut world = World::new();
     let (covered_uid, covered) = world.commit((1, "log"), &Draft::on(MailId([1; 16]), 2));
     let root = World::new().page((1, "pages"), 2);
-    let checkpoint = Checkpoint {
-        covers: NonZeroU64::new(2).unwrap(),
-        covered_uid,
-        root,
-    };
-    let draft = Draft {
-        checkpoint: Some(checkpoint),
-        ..Draft::on(covered, 3)
-    };
-    world.commit((1, "log"), &draft);
+    let checkpoint = covering_two(covered_uid, root);
+    world.commit((1, "log"), &Draft::on(covered, 3).naming(checkpoint));
     let error = world.promote(Source::Lead(1), 2);
     assert!(
         matches!(error, Err(PromotionError::NoState(1))),
@@ -141,7 +133,7 @@ fn a_commit_that_cannot_be_copied_is_named() {
     }
 }
 
-/// A lead that is none any more names the one that is.
+/// The log of a former lead names the present lead.
 #[test]
 fn a_former_lead_names_its_successor() {
     let mut world = World::new();

@@ -101,6 +101,22 @@ impl Draft {
             time: 0,
         }
     }
+
+    fn naming(self, checkpoint: Checkpoint) -> Self {
+        Self {
+            checkpoint: Some(checkpoint),
+            ..self
+        }
+    }
+}
+
+/// A checkpoint that covers generation 2.
+fn covering_two(covered_uid: u32, root: Locator) -> Checkpoint {
+    Checkpoint {
+        covers: NonZeroU64::new(2).unwrap(),
+        covered_uid,
+        root,
+    }
 }
 
 /// Three accounts.

@@ -40,16 +40,8 @@ fn a_checkpoint_has_new_places() {
     let other = world.page((1, "pages"), 1);
     let root = world.page((1, "pages"), 2);
     assert_ne!(other.mail, root.mail);
-    let checkpoint = Checkpoint {
-        covers: NonZeroU64::new(2).unwrap(),
-        covered_uid,
-        root,
-    };
-    let draft = Draft {
-        checkpoint: Some(checkpoint),
-        ..Draft::on(covered, 3)
-    };
-    world.commit((1, "log"), &draft);
+    let checkpoint = covering_two(covered_uid, root);
+    world.commit((1, "log"), &Draft::on(covered, 3).naming(checkpoint));
     // Other mails have the first UIDs there.
     for number in 0..5 {
         world.store((2, "log"), format!("Subject: {number}\r\n\r\n").into());
@@ -85,15 +77,8 @@ fn a_copy_takes_the_place_of_a_lead() {
         let mut elsewhere = World::new();
         elsewhere.chain((3, "log"), 2)
     };
-    let checkpoint = Checkpoint {
-        covers: NonZeroU64::new(2).unwrap(),
-        covered_uid: 77,
-        root,
-    };
-    let newest = Draft {
-        checkpoint: Some(checkpoint),
-        ..Draft::on(chain[1], 3)
-    };
+    let checkpoint = covering_two(77, root);
+    let newest = Draft::on(chain[1], 3).naming(checkpoint);
     world.commit((2, "log-copy"), &newest);
     world.commit((2, "log-copy"), &Draft::on(chain[0], 2));
     let promoted = world.promote(Source::Copy(2), 2).unwrap();

@@ -44,6 +44,7 @@ impl RowValue for LeadRow {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::exact;
     use super::*;
 
     #[test]
@@ -53,12 +54,6 @@ mod tests {
             epoch: 2,
             since: 9,
         };
-        let octets = row.encode();
-        assert_eq!(octets, [1, 3, 0, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(LeadRow::decode(&octets), Ok(row));
-        for end in 0..octets.len() {
-            assert!(LeadRow::decode(&octets[..end]).is_err());
-        }
-        assert!(LeadRow::decode(&[&octets[..], &[0]].concat()).is_err());
+        exact(&row, &[1, 3, 0, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -1,9 +1,26 @@
 //! Bounds of rows, and the places of their kinds in the key space.
 
+use std::fmt::Debug;
+
 use vere_ports::files::{FileKind, FileTime, Inode};
 
 use super::*;
 use crate::format::{Locator, MailId, PackNumber};
+
+/// A row has these octets, comes back from them, and no part of them is a row, nor a longer text.
+pub(super) fn exact<V: RowValue + PartialEq + Debug>(value: &V, octets: &[u8]) {
+    assert_eq!(value.encode(), octets);
+    assert_eq!(V::decode(octets).as_ref(), Ok(value));
+    for end in 0..octets.len() {
+        assert!(
+            V::decode(&octets[..end]).is_err(),
+            "{end} octets of {value:?}"
+        );
+    }
+    let longer = [octets, &[0]].concat();
+    let found = V::decode(&longer).unwrap_err().to_string();
+    assert_eq!(found, "expected the row's end; found 1 octets");
+}
 
 /// The value with a bound reached reads, and one beyond does not.
 fn bound<T>(read: impl Fn(usize) -> Result<T, RowError>, max: usize) {

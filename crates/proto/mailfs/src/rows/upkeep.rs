@@ -114,6 +114,7 @@ impl RowValue for UpkeepRow {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::exact;
     use super::*;
 
     #[test]
@@ -128,9 +129,8 @@ mod tests {
                 ..Locator::default()
             },
         };
-        let octets = state.encode();
-        assert_eq!(octets.len(), 77);
-        assert_eq!(StateRow::decode(&octets), Ok(state));
+        assert_eq!(state.encode().len(), 77);
+        exact(&state, &state.encode());
         assert!(state.has_pages());
         let upkeep = UpkeepRow {
             volume_ms: 1,
@@ -139,15 +139,6 @@ mod tests {
             octets: 4,
             live_octets: 5,
         };
-        let row = upkeep.encode();
-        assert_eq!(UpkeepRow::decode(&row), Ok(upkeep));
-        for end in 0..octets.len() {
-            assert!(StateRow::decode(&octets[..end]).is_err());
-        }
-        for end in 0..row.len() {
-            assert!(UpkeepRow::decode(&row[..end]).is_err());
-        }
-        assert!(StateRow::decode(&[&octets[..], &[0]].concat()).is_err());
-        assert!(UpkeepRow::decode(&[&row[..], &[0]].concat()).is_err());
+        exact(&upkeep, &upkeep.encode());
     }
 }

@@ -432,27 +432,13 @@ fn copy(reader: &mut Reader<'_>) -> Result<MailCopy, RowError> {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Debug;
+    use super::super::tests::exact;
 
     use proptest::prelude::*;
 
     use super::*;
 
     /// Octets that are a value come from that value; cut and longer octets are refused.
-    fn exact<V: RowValue + PartialEq + Debug>(value: &V, octets: &[u8]) {
-        assert_eq!(value.encode(), octets);
-        assert_eq!(V::decode(octets).as_ref(), Ok(value));
-        for end in 0..octets.len() {
-            assert!(
-                V::decode(&octets[..end]).is_err(),
-                "{end} octets of {value:?}"
-            );
-        }
-        let longer = [octets, &[0]].concat();
-        let found = V::decode(&longer).unwrap_err().to_string();
-        assert_eq!(found, "expected the row's end; found 1 octets");
-    }
-
     #[test]
     fn values_have_these_octets() {
         let copy = MailCopy {

@@ -1,4 +1,4 @@
-//! Journals that are read and left as they are.
+//! The inspection of a journal reads every record and changes no octet.
 
 use super::damage::{damage, three_segments};
 use super::*;

@@ -3,6 +3,7 @@
 use vere_promotion::{Promoted, Promotion, PromotionError, PromotionStep, Source};
 
 use super::rig::{Several, create};
+use super::stand_ins::{check, fill, lose, world};
 use super::*;
 
 const ROOT: Inode = Inode::ROOT;
@@ -44,47 +45,10 @@ fn promote(world: &mut World, source: Source, to: u16, lost: &[u16]) -> Promoted
 }
 
 /// A volume whose metadata lie on both accounts, with checkpoints and commits behind them.
-fn world() -> (World, Vec<(String, Vec<u8>)>) {
-    let mut world = World::new(2);
-    world.remount_with(|terms| {
-        terms.metadata_accounts = 2;
-        terms.groups = vec![GroupTerms {
-            group: 1,
-            accounts: vec![1, 2],
-        }];
-    });
-    let mut files = Vec::new();
-    for round in 0..3_u64 {
-        for number in 0..30 {
-            let name = format!("f{round}-{number}");
-            let octets = if number == 0 { 200_000 } else { 50 };
-            let content = noise(round * 100 + number, octets);
-            world.put(ROOT, &name, &content);
-            files.push((name, content));
-        }
-        world.sync().unwrap();
-        if round < 2 {
-            world.finish().unwrap();
-            world.remount();
-        }
-    }
-    for _ in 0..3 {
-        world.pass(Duration::from_secs(60));
-    }
+fn filled() -> (World, Vec<(String, Vec<u8>)>) {
+    let mut world = world();
+    let files = fill(&mut world);
     (world, files)
-}
-
-fn check(world: &mut World, files: &[(String, Vec<u8>)]) {
-    for (name, content) in files {
-        assert_eq!(world.get(ROOT, name).as_ref(), Ok(content), "{name}");
-    }
-}
-
-fn lose(world: &mut World, lost: u16) {
-    world.fortune = Box::new(move |account, _| match account.0 == lost {
-        true => Luck::Lost,
-        false => Luck::Good,
-    });
 }
 
 impl World {
@@ -102,7 +66,7 @@ impl World {
 
 #[test]
 fn another_account_becomes_the_lead() {
-    let (mut world, mut files) = world();
+    let (mut world, mut files) = filled();
     world.put(ROOT, "waits", b"not sent");
     files.push(("waits".to_owned(), b"not sent".to_vec()));
     world.kill();
@@ -139,7 +103,7 @@ fn another_account_becomes_the_lead() {
 /// The commits below the checkpoint have left the log, as old ones do.
 #[test]
 fn a_log_without_its_first_commits_changes_its_place() {
-    let (mut world, files) = world();
+    let (mut world, files) = filled();
     let covered = world.volume().checkpoints.newest().unwrap().covered_uid;
     world.kill();
     let log = world.accounts.get_mut(&1).unwrap().mailbox("log").unwrap();
@@ -160,7 +124,7 @@ fn a_log_without_its_first_commits_changes_its_place() {
 /// A promotion that ends anywhere leaves a volume that opens under the former lead or says where to look; the next one ends it.
 #[test]
 fn a_promotion_may_end_anywhere() {
-    let (mut base, files) = world();
+    let (mut base, files) = filled();
     base.kill();
     let (mut lasting, mut changed) = (true, 0);
     let mut requests = 0;
@@ -198,7 +162,7 @@ fn a_promotion_may_end_anywhere() {
 /// The lead is gone for good: its copy on the other account becomes the log.
 #[test]
 fn a_copy_becomes_the_log() {
-    let (mut world, mut files) = world();
+    let (mut world, mut files) = filled();
     world.put(ROOT, "waits", b"not sent");
     files.push(("waits".to_owned(), b"not sent".to_vec()));
     world.kill();
@@ -220,7 +184,7 @@ fn a_copy_becomes_the_log() {
 /// There and back: what lies in the log of an earlier time gives the chain no other course.
 #[test]
 fn the_first_lead_becomes_the_lead_again() {
-    let (mut world, mut files) = world();
+    let (mut world, mut files) = filled();
     for (round, (from, to)) in [(1, 2), (2, 1), (1, 2)].into_iter().enumerate() {
         world.kill();
         let promoted = promote(&mut world, Source::Lead(from), to, &[]);

@@ -142,19 +142,24 @@ fn longest_write() -> usize {
     fits
 }
 
+/// A write has filled the disk but for the record of its commit, and an fsync waits.
+fn waiting_fsync(octets: usize) -> (World, CallId) {
+    let (mut world, handle, written) = filled_by(octets);
+    written.unwrap();
+    let id = world.begin(Call::Fsync {
+        handle,
+        data_only: false,
+    });
+    world.settle();
+    (world, id)
+}
+
 /// The record of a commit once turned the mount read-only for good.
 #[test]
 fn a_commit_waits_for_room_on_the_disk() {
     let octets = longest_write();
     for is_killed in [false, true] {
-        let (mut world, handle, written) = filled_by(octets);
-        written.unwrap();
-        let call = Call::Fsync {
-            handle,
-            data_only: false,
-        };
-        let id = world.begin(call);
-        world.settle();
+        let (mut world, id) = waiting_fsync(octets);
         assert!(world.volume().journal.is_full());
         assert_eq!(world.volume().read_only(), None);
         assert!(!world.replies.contains_key(&id));
@@ -187,14 +192,7 @@ fn a_commit_waits_for_room_on_the_disk() {
 fn a_read_only_mount_looks_for_room_too() {
     let octets = longest_write();
     for may_send in [true, false] {
-        let (mut world, handle, written) = filled_by(octets);
-        written.unwrap();
-        let call = Call::Fsync {
-            handle,
-            data_only: false,
-        };
-        let id = world.begin(call);
-        world.settle();
+        let (mut world, id) = waiting_fsync(octets);
         assert!(world.volume().chain.is_held());
         let reason = match may_send {
             true => Notice::Rows(Errno::Io),
@@ -238,14 +236,7 @@ fn a_read_only_mount_looks_for_room_too() {
 /// A disk that fails during a look for room is left alone from then on.
 #[test]
 fn a_read_only_mount_gives_a_failed_disk_up() {
-    let (mut world, handle, written) = filled_by(longest_write());
-    written.unwrap();
-    let call = Call::Fsync {
-        handle,
-        data_only: false,
-    };
-    world.begin(call);
-    world.settle();
+    let (mut world, _) = waiting_fsync(longest_write());
     world.volume().fail(Notice::Rows(Errno::Io));
     assert!(world.volume().local_room_at().is_some());
     world.disk.set_capacity(None);

@@ -48,7 +48,7 @@ use bytes::Bytes;
 use vere_faults::accounts::MemoryAccount;
 use vere_faults::{MemoryDisk, Seeded};
 use vere_ports::files::{
-    Attributes, Call, CallId, Caller, Errno, FileTime, Handle, Inode, OpenFlags, Reply,
+    Attributes, Call, CallId, Caller, Errno, FileTime, Handle, Inode, OpenFlags, Reply, XattrMode,
 };
 use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, Urgency};
 use vere_units::Timestamp;
@@ -162,6 +162,30 @@ fn of() -> Create {
             name: "test".to_owned(),
         },
     }
+}
+
+/// A folder with this mode.
+pub(super) fn make_folder(world: &mut World, parent: Inode, name: &str, mode: u16) -> Inode {
+    let call = Call::MakeFolder {
+        parent,
+        name: name.into(),
+        mode,
+    };
+    match world.call(call).unwrap() {
+        Reply::Entry(attributes) => attributes.inode,
+        reply => panic!("{reply:?}"),
+    }
+}
+
+/// Gives an inode the attribute `user.NAME`.
+pub(super) fn set_xattr(world: &mut World, inode: Inode, name: &str, value: Vec<u8>) {
+    let call = Call::SetXattr {
+        inode,
+        name: format!("user.{name}").into_bytes(),
+        value,
+        mode: XattrMode::Any,
+    };
+    assert_eq!(world.call(call), Ok(Reply::Done));
 }
 
 impl World {

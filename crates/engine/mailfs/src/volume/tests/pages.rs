@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use vere_ports::files::{RenameMode, XattrMode};
+use vere_ports::files::RenameMode;
 use vere_ports::storage::Storage as _;
 
 use super::*;
@@ -18,28 +18,6 @@ fn folder_name(number: usize) -> String {
     format!("folder-{number}")
 }
 
-fn make_folder(world: &mut World, name: &str) -> Inode {
-    let call = Call::MakeFolder {
-        parent: ROOT,
-        name: name.into(),
-        mode: 0o755,
-    };
-    match world.call(call).unwrap() {
-        Reply::Entry(attributes) => attributes.inode,
-        reply => panic!("{reply:?}"),
-    }
-}
-
-fn set_xattr(world: &mut World, inode: Inode, value: Vec<u8>) {
-    let call = Call::SetXattr {
-        inode,
-        name: b"user.long".to_vec(),
-        value,
-        mode: XattrMode::Any,
-    };
-    assert_eq!(world.call(call), Ok(Reply::Done));
-}
-
 fn content(folder: usize, file: usize) -> Vec<u8> {
     noise((folder * FILES + file) as u64, 40)
 }
@@ -48,12 +26,12 @@ fn content(folder: usize, file: usize) -> Vec<u8> {
 fn filled() -> World {
     let mut world = World::new(1);
     for folder in 0..FOLDERS {
-        let inode = make_folder(&mut world, &folder_name(folder));
+        let inode = make_folder(&mut world, ROOT, &folder_name(folder), 0o755);
         for file in 0..FILES {
             let name = file.to_string();
             world.put(inode, &name, &content(folder, file));
             let inode = world.lookup(inode, &name).unwrap().inode;
-            set_xattr(&mut world, inode, noise(file as u64, 2_000));
+            set_xattr(&mut world, inode, "long", noise(file as u64, 2_000));
         }
     }
     assert_eq!(world.finish(), Ok(Reply::Done));
@@ -294,7 +272,7 @@ impl Run {
         old.resize(length, 0);
         old[..data.len()].copy_from_slice(&data);
         let value = noise(self.seeded.next_u64(), 2_000);
-        set_xattr(&mut self.world, inode, value);
+        set_xattr(&mut self.world, inode, "long", value);
         if self.random(3) == 0 {
             assert_eq!(self.world.fsync(handle), Ok(Reply::Done));
         }
@@ -320,7 +298,9 @@ fn a_mount_with_a_few_pages_in_memory_answers_as_any_other() {
     for seed in 0..3 {
         let mut world = World::new(2);
         let names = (0..FOLDERS).map(folder_name);
-        let folders = names.map(|name| make_folder(&mut world, &name)).collect();
+        let folders = names
+            .map(|name| make_folder(&mut world, ROOT, &name, 0o755))
+            .collect();
         let mut run = Run {
             world,
             model: Model::new(),

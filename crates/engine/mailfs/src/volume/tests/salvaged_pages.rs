@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vere_ports::files::{FileKind, XattrMode};
+use vere_ports::files::FileKind;
 
 use super::salvages::{assert_clean, begin_anew, lose, names, place, place_behind, read};
 use super::*;
@@ -14,28 +14,6 @@ const LONG: usize = 70_000;
 
 /// Folders and files by their paths, with contents, links and attributes.
 type Paths = BTreeMap<String, (FileKind, Vec<u8>, u32, Vec<u8>)>;
-
-fn make_folder(world: &mut World, parent: Inode, name: &str) -> Inode {
-    let call = Call::MakeFolder {
-        parent,
-        name: name.into(),
-        mode: 0o750,
-    };
-    match world.call(call).unwrap() {
-        Reply::Entry(attributes) => attributes.inode,
-        reply => panic!("{reply:?}"),
-    }
-}
-
-fn set_xattr(world: &mut World, inode: Inode, value: Vec<u8>) {
-    let call = Call::SetXattr {
-        inode,
-        name: b"user.note".to_vec(),
-        value,
-        mode: XattrMode::Any,
-    };
-    assert_eq!(world.call(call), Ok(Reply::Done));
-}
 
 fn xattr(world: &mut World, inode: Inode) -> Vec<u8> {
     let call = Call::GetXattr {
@@ -74,13 +52,13 @@ fn paths(world: &mut World) -> Paths {
 fn filled() -> (World, Paths) {
     let mut world = World::new(2);
     for folder in 0..3_u64 {
-        let outer = make_folder(&mut world, ROOT, &format!("outer-{folder}"));
-        let inner = make_folder(&mut world, outer, "inner");
+        let outer = make_folder(&mut world, ROOT, &format!("outer-{folder}"), 0o750);
+        let inner = make_folder(&mut world, outer, "inner", 0o750);
         for file in 0..4_u64 {
             let name = format!("file-{file}");
             world.put(inner, &name, &noise(folder * 10 + file, LONG));
             let inode = world.lookup(inner, &name).unwrap().inode;
-            set_xattr(&mut world, inode, noise(file, 9_000));
+            set_xattr(&mut world, inode, "note", noise(file, 9_000));
         }
         // Equal content lies in one place.
         world.put(outer, "again", &noise(folder * 10, LONG));
@@ -358,12 +336,12 @@ fn an_older_root_serves_where_the_newest_is_lost() {
 fn large() -> (World, Paths) {
     let mut world = World::new(1);
     for folder in 0..4_u64 {
-        let inode = make_folder(&mut world, ROOT, &format!("folder-{folder}"));
+        let inode = make_folder(&mut world, ROOT, &format!("folder-{folder}"), 0o750);
         for file in 0..16_u64 {
             let name = format!("file-{file:02}");
             world.put(inode, &name, &noise(folder * 100 + file, LONG));
             let file = world.lookup(inode, &name).unwrap().inode;
-            set_xattr(&mut world, file, noise(file.0, 50_000));
+            set_xattr(&mut world, file, "note", noise(file.0, 50_000));
         }
     }
     let all = paths(&mut world);

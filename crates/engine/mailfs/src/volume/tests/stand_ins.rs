@@ -1,12 +1,11 @@
 //! Volumes opened from a copy of commits and pages, because the lead does not answer.
 
 use super::*;
-use vere_ports::files::XattrMode;
 
 const ROOT: Inode = Inode::ROOT;
 
 /// A volume whose data and metadata lie on both accounts.
-fn world() -> World {
+pub(super) fn world() -> World {
     let mut world = World::new(2);
     world.remount_with(|terms| {
         terms.metadata_accounts = 2;
@@ -18,10 +17,11 @@ fn world() -> World {
     world
 }
 
-fn lose_lead(world: &mut World) {
-    world.fortune = Box::new(|account, _| match account.0 {
-        1 => Luck::Lost,
-        _ => Luck::Good,
+/// An account does not answer.
+pub(super) fn lose(world: &mut World, lost: u16) {
+    world.fortune = Box::new(move |account, _| match account.0 == lost {
+        true => Luck::Lost,
+        false => Luck::Good,
     });
 }
 
@@ -37,7 +37,7 @@ impl World {
 }
 
 /// Several checkpoints, and commits behind; content in commits and in packs.
-fn fill(world: &mut World) -> Vec<(String, Vec<u8>)> {
+pub(super) fn fill(world: &mut World) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for round in 0..3_u64 {
         for number in 0..40 {
@@ -46,13 +46,7 @@ fn fill(world: &mut World) -> Vec<(String, Vec<u8>)> {
             let content = noise(round * 100 + number, octets);
             world.put(ROOT, &name, &content);
             let inode = world.lookup(ROOT, &name).unwrap().inode;
-            let call = Call::SetXattr {
-                inode,
-                name: b"user.long".to_vec(),
-                value: noise(number, 1_000),
-                mode: XattrMode::Any,
-            };
-            assert_eq!(world.call(call), Ok(Reply::Done));
+            set_xattr(world, inode, "long", noise(number, 1_000));
             files.push((name, content));
         }
         world.sync().unwrap();
@@ -67,7 +61,7 @@ fn fill(world: &mut World) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-fn check(world: &mut World, files: &[(String, Vec<u8>)]) {
+pub(super) fn check(world: &mut World, files: &[(String, Vec<u8>)]) {
     for (name, content) in files {
         assert_eq!(world.get(ROOT, name).as_ref(), Ok(content), "{name}");
     }
@@ -82,7 +76,7 @@ fn a_copy_has_the_whole_volume() {
         if new_machine {
             world.lose_folder();
         }
-        lose_lead(&mut world);
+        lose(&mut world, 1);
         world.mount_copy().unwrap();
         check(&mut world, &files);
         let call = Call::MakeFolder {
@@ -110,7 +104,7 @@ fn changes_of_the_journal_wait_for_the_lead() {
     let mut files = fill(&mut world);
     world.put(ROOT, "waits", b"not sent");
     world.kill();
-    lose_lead(&mut world);
+    lose(&mut world, 1);
     let before = world.accounts.clone();
     let mails = |accounts: &BTreeMap<u16, MemoryAccount>| {
         accounts
@@ -151,7 +145,7 @@ fn an_older_copy_does_not_stand_in() {
     world.put(ROOT, "newer", b"on the lead alone");
     world.sync().unwrap();
     world.kill();
-    lose_lead(&mut world);
+    lose(&mut world, 1);
     let error = world.mount_copy().unwrap_err();
     assert!(
         matches!(error, OpenError::CopyBehind { account: 2, .. }),
@@ -170,7 +164,7 @@ fn a_mount_reads_from_the_copy_while_the_lead_is_away() {
     world.finish().unwrap();
     world.lose_folder();
     world.mount().unwrap();
-    lose_lead(&mut world);
+    lose(&mut world, 1);
     check(&mut world, &files);
 }
 
@@ -192,7 +186,7 @@ fn a_damaged_copy_is_noticed() {
     let mut world = world();
     let files = fill(&mut world);
     world.lose_folder();
-    lose_lead(&mut world);
+    lose(&mut world, 1);
     let copy = world.accounts.get_mut(&2).unwrap();
     let pages = copy.mailbox("pages-copy").unwrap();
     let newest = *pages.mails.keys().last().unwrap();
@@ -248,7 +242,7 @@ fn the_lead_may_go_away_at_every_request() {
         }
         assert_eq!(world.finish(), Ok(Reply::Done), "request {at}");
         world.lose_folder();
-        lose_lead(&mut world);
+        lose(&mut world, 1);
         world.mount_copy().unwrap();
         check(&mut world, &files);
     }
@@ -279,7 +273,7 @@ fn an_opening_from_a_copy_may_fail_at_every_request() {
         world.lose_folder();
     }
     assert!(failed > 3, "{failed}");
-    lose_lead(&mut world);
+    lose(&mut world, 1);
     world.mount_copy().unwrap();
     check(&mut world, &files);
 }
@@ -299,7 +293,7 @@ fn a_gap_of_a_copy_is_noticed_and_filled() {
     log.remove(&all[all.len() - 3]);
     world.kill();
     let disk = std::mem::take(&mut world.disk);
-    lose_lead(&mut world);
+    lose(&mut world, 1);
     let error = world.mount_copy().unwrap_err();
     assert!(matches!(error, OpenError::CopyBehind { .. }), "{error}");
     world.fortune = Box::new(|_, _| Luck::Good);
@@ -308,7 +302,7 @@ fn a_gap_of_a_copy_is_noticed_and_filled() {
     world.check(false, true);
     world.settle();
     world.lose_folder();
-    lose_lead(&mut world);
+    lose(&mut world, 1);
     world.mount_copy().unwrap();
     check(&mut world, &files);
 }
@@ -350,7 +344,7 @@ fn a_mount_behind_a_stand_in_reads_the_end_of_the_log_alone() {
     }
     world.kill();
     world.disk = away;
-    lose_lead(&mut world);
+    lose(&mut world, 1);
     for _ in 0..2 {
         world.mount_copy().unwrap();
         world.pass(Duration::from_secs(1));

@@ -5,15 +5,6 @@ use crate::rows::{GroupRow, Key, RowValue};
 
 const ROOT: Inode = Inode::ROOT;
 
-fn make_folder(world: &mut World, name: &str) {
-    let call = Call::MakeFolder {
-        parent: ROOT,
-        name: name.into(),
-        mode: 0o755,
-    };
-    world.call(call).unwrap();
-}
-
 #[test]
 fn the_map_has_packs_and_missing_copies_by_group() {
     let mut world = World::new(3);
@@ -55,17 +46,17 @@ fn the_map_has_packs_and_missing_copies_by_group() {
 fn a_running_mount_switches_its_mode() {
     let mut world = World::new(1);
     let before = world.count("commit");
-    make_folder(&mut world, "weak");
+    make_folder(&mut world, ROOT, "weak", 0o755);
     assert_eq!(world.count("commit"), before);
     let now = world.moment();
     world.volume().set_strong(now, true);
     world.settle();
     assert_eq!(world.count("commit"), before + 1);
-    make_folder(&mut world, "strong");
+    make_folder(&mut world, ROOT, "strong", 0o755);
     assert_eq!(world.count("commit"), before + 2);
     assert!(world.volume().status().strong);
     world.volume().set_strong(now, false);
-    make_folder(&mut world, "weak again");
+    make_folder(&mut world, ROOT, "weak again", 0o755);
     assert_eq!(world.count("commit"), before + 2);
 }
 

@@ -15,6 +15,18 @@ fn change() -> FactsChange {
     }
 }
 
+/// The slot has changed, and the second account has the old one still.
+fn changed_half() -> World {
+    let mut world = World::with_slot(2);
+    world.fortune = Box::new(|account, request| match request {
+        Request::Remove { .. } if account.0 == 2 => Luck::Lost,
+        _ => Luck::Good,
+    });
+    world.change(change()).unwrap();
+    world.fortune = Box::new(|_, _| Luck::Good);
+    world
+}
+
 fn found(world: &mut World) -> [(usize, usize); 2] {
     [1, 2].map(|account| {
         let of = |world: &mut World, secret| world.opened_by(account, secret).len();
@@ -116,13 +128,7 @@ fn an_account_that_refuses_the_slot_is_reported() {
 
 #[test]
 fn an_account_without_the_slot_that_counts_gets_it_before_it_loses_the_old_one() {
-    let mut world = World::with_slot(2);
-    world.fortune = Box::new(|account, request| match request {
-        Request::Remove { .. } if account.0 == 2 => Luck::Lost,
-        _ => Luck::Good,
-    });
-    world.change(change()).unwrap();
-    world.fortune = Box::new(|_, _| Luck::Good);
+    let mut world = changed_half();
     lose_new_slot(&mut world);
     assert_eq!(found(&mut world), [(0, 1), (1, 0)]);
     assert_eq!(world.collect().unwrap().orphans, 0);
@@ -155,13 +161,7 @@ fn forge_new_slot(world: &mut World) {
 /// By a subject the account had the new slot, so that the old slot left, and no secret opened the account.
 #[test]
 fn an_account_whose_listed_slot_is_forged_keeps_the_old_one_until_it_has_another() {
-    let mut world = World::with_slot(2);
-    world.fortune = Box::new(|account, request| match request {
-        Request::Remove { .. } if account.0 == 2 => Luck::Lost,
-        _ => Luck::Good,
-    });
-    world.change(change()).unwrap();
-    world.fortune = Box::new(|_, _| Luck::Good);
+    let mut world = changed_half();
     forge_new_slot(&mut world);
     assert_eq!(found(&mut world), [(0, 1), (2, 0)]);
     let first = world.collect().unwrap();
@@ -179,12 +179,7 @@ fn an_account_whose_listed_slot_is_forged_keeps_the_old_one_until_it_has_another
 /// An unread mail is neither there nor absent.
 #[test]
 fn slots_that_cannot_be_read_decide_nothing() {
-    let mut world = World::with_slot(2);
-    world.fortune = Box::new(|account, request| match request {
-        Request::Remove { .. } if account.0 == 2 => Luck::Lost,
-        _ => Luck::Good,
-    });
-    world.change(change()).unwrap();
+    let mut world = changed_half();
     world.fortune = Box::new(|account, request| match request {
         Request::Read { mailbox, .. } if account.0 == 2 && mailbox == "head" => Luck::Lost,
         _ => Luck::Good,
