@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -173,11 +173,13 @@ fn has_ended(volume: &Volume) -> bool {
     lock.try_lock().is_ok()
 }
 
-/// Calls of programs that the process of the mount has not answered, as the kernel counts them.
-fn calls_waiting(connection: u64) -> u64 {
-    let path = format!("/sys/fs/fuse/connections/{connection}/waiting");
-    let waiting = fs::read_to_string(path).expect("a count");
-    waiting.trim().parse().expect("a number")
+/// Whether a thread waits in the kernel.
+fn waits(thread: &Path) -> bool {
+    let stat = fs::read_to_string(Path::new("/proc").join(thread).join("stat"));
+    let stat = stat.expect("a thread");
+    // The state stands behind the name, which is in parentheses (proc(5)).
+    let (_, behind) = stat.rsplit_once(") ").expect("a state");
+    behind.starts_with(['S', 'D'])
 }
 
 /// Content in a pack of its own.
@@ -209,12 +211,15 @@ fn ends_in_time(fault: Fault) {
     let took = if fault == Fault::SilentAndInUse {
         let file = File::options().append(true).open(path("meanwhile"));
         let file = file.expect("a file");
-        // The number of the device is that of the connection.
-        let device = fs::metadata(volume.point()).expect("a mount").dev();
-        let connection = rustix::fs::minor(device).into();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(move || file.sync_all());
-            wait_until("an fsync that waits", || calls_waiting(connection) > 0);
+            let (sender, thread) = std::sync::mpsc::channel();
+            let waiting = scope.spawn(move || {
+                let own = fs::read_link("/proc/thread-self").expect("a link");
+                sender.send(own).expect("the other thread");
+                file.sync_all()
+            });
+            let thread = thread.recv().expect("a thread");
+            wait_until("an fsync that waits", || waits(&thread));
             let took = umount(&volume, &["--force"]);
             let synced = waiting.join().expect("an end");
             assert!(synced.is_err(), "{synced:?}");
