@@ -30,6 +30,7 @@ mod leads;
 mod leaving;
 mod lines;
 mod links;
+mod listings;
 mod mount;
 mod news;
 mod open;

@@ -13,9 +13,10 @@ use crate::bars;
 use crate::folders::{self, Description, Lock};
 use crate::host::Clock;
 use crate::leads::Known;
+use crate::listings::{Between, copies};
 use crate::news::News;
 use crate::open::{keys_of, read_slot, start_accounts, tag};
-use crate::promoting::{Between, attempt, copies};
+use crate::promoting::attempt;
 use crate::session;
 use crate::volume;
 

@@ -1,25 +1,16 @@
 //! A change of the lead, carried out between the engine of a promotion and the accounts.
 
-use std::collections::BTreeMap;
-use std::sync::mpsc::Receiver;
-
-use vere_mailfs::format::Subject;
-use vere_mailfs::volume::{Create, LOG_COPY_MAILBOX, LOG_MAILBOX, Terms, mailbox_name};
-use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, RequestId, UidRange, Urgency};
+use vere_mailfs::volume::{Create, Terms};
+use vere_ports::mail_accounts::Fault;
 use vere_process::failure::Failure;
 use vere_promotion::{Promoted, Promotion, PromotionError, PromotionStep, Source};
 
 use crate::accounts::{ANSWER_TIMEOUT, Ask};
 use crate::host::{Clock, Event};
 use crate::lines::{self, Level};
+use crate::listings::Between;
 use crate::news::News;
-use crate::volume::{Live, moment};
-
-/// Requests for listings of copies have numbers from here on.
-const COPIES: u64 = 1 << 39;
-
-/// The way to the accounts and back.
-pub(crate) type Between<'a> = (&'a dyn Fn(Ask), &'a Receiver<Event<Live>>);
+use crate::volume::moment;
 
 /// Has a promotion read and write all its needs.
 pub(crate) fn run(
@@ -68,59 +59,4 @@ pub(crate) fn attempt(
         let (done, all) = promotion.progress();
         news(News::Progress(done, all));
     }
-}
-
-/// Whether an account lists its log now.
-pub(crate) fn answers(account: u16, (ask, happened): Between<'_>) -> bool {
-    let request = Request::List {
-        mailbox: mailbox_name(LOG_MAILBOX),
-        range: UidRange {
-            first: u32::MAX,
-            last: None,
-        },
-    };
-    let id = RequestId(1);
-    ask(Ask(id, AccountId(account), Urgency::Waited, request));
-    loop {
-        match happened.recv_timeout(ANSWER_TIMEOUT) {
-            Ok(Event::Answer(answered, answer)) if answered == id => return answer.is_ok(),
-            Ok(_) => {}
-            Err(_) => return false,
-        }
-    }
-}
-
-/// The copies on accounts with the generations of their newest commits, as their subjects tell, the newest first.
-pub(crate) fn copies(accounts: &[u16], (ask, happened): Between<'_>) -> Vec<(u64, u16)> {
-    let mut asked = BTreeMap::new();
-    for (id, account) in (COPIES..).map(RequestId).zip(accounts) {
-        let request = Request::List {
-            mailbox: mailbox_name(LOG_COPY_MAILBOX),
-            range: UidRange {
-                first: 1,
-                last: None,
-            },
-        };
-        asked.insert(id, *account);
-        ask(Ask(id, AccountId(*account), Urgency::Waited, request));
-    }
-    let mut found = Vec::new();
-    while !asked.is_empty()
-        && let Ok(event) = happened.recv_timeout(ANSWER_TIMEOUT)
-    {
-        let Event::Answer(id, answer) = event else {
-            continue;
-        };
-        if let Some(account) = asked.remove(&id)
-            && let Ok(Answer::Listed { mails, .. }) = answer
-        {
-            let subjects = mails
-                .iter()
-                .filter_map(|mail| Subject::parse(&mail.subject).ok());
-            let newest = subjects.filter_map(|subject| subject.generation).max();
-            found.extend(newest.map(|newest| (newest, account)));
-        }
-    }
-    found.sort_unstable_by_key(|(newest, account)| (std::cmp::Reverse(*newest), *account));
-    found
 }

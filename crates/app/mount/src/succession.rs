@@ -15,6 +15,7 @@ use vere_settings::Volume as Described;
 use crate::folders::Description;
 use crate::host::{Clock, Event, with};
 use crate::lines::{self, Level};
+use crate::listings;
 use crate::open::start_accounts;
 use crate::promoting;
 use crate::volume::{self, Live};
@@ -144,7 +145,7 @@ fn promote(
         let _gone = asks.send(request);
     };
     if let Source::Copy(_) = way.0
-        && promoting::answers(terms.lead, (&ask, &happened))
+        && listings::answers(terms.lead, (&ask, &happened))
     {
         // The way to the accounts was gone, and not the lead alone.
         return Err(Failure::new("the lead answers again"));
