@@ -16,7 +16,7 @@ use vere_settings::Volume as Described;
 use crate::args::{SecretArgs, VolumeArgs};
 use crate::control::{Request, ask};
 use crate::engine::Engine;
-use crate::folders::{self, Description, Lock};
+use crate::folders::{self, DEATH_MAX, Description, Lock};
 use crate::news::News;
 use crate::open::keys_of;
 use crate::rollback;
@@ -47,7 +47,7 @@ pub(crate) fn change_journals(
     }
     let journal = folders::journal(&state);
     if let Some(before) = swap::begun(&journal, &state, given)? {
-        let _lock = Lock::take(&state)?;
+        let _lock = Lock::take_within(&state, DEATH_MAX)?;
         swap::settle(&journal, &before)?;
         eprintln!(
             "the journal {} has the place of the present one since a run that was broken off, which goes on",

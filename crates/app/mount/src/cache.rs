@@ -1,6 +1,7 @@
 //! The cache of a volume on the local disk, for speed alone: a mount without one works as well.
 
 use std::path::Path;
+use std::time::Duration;
 
 use nix::sys::statvfs::statvfs;
 use vere_disk::log::Directory;
@@ -11,6 +12,9 @@ use vere_process::failure::Failure;
 use crate::folders::{self, Lock};
 use crate::lines::{self, Level};
 use crate::volume::Live;
+
+/// The longest time from the lock of the state to that of the cache: a killed process closes all its files in one go.
+const CLOSING_MAX: Duration = Duration::from_millis(100);
 
 /// Has a mount use the cache folder of its volume; the lock is the mount's while it runs.
 pub(crate) fn attach(live: &mut Live, volume: VolumeId, octets_max: u64) -> Option<Lock> {
@@ -27,7 +31,7 @@ fn try_attach(live: &mut Live, volume: VolumeId, octets_max: u64) -> Result<Lock
     let folder = folders::cache(volume)?;
     folders::make_private(&folder)?;
     // Two state folders of one machine may have one cache folder.
-    let lock = Lock::take(&folder)?;
+    let lock = Lock::take_within(&folder, CLOSING_MAX)?;
     let wrong = |error: std::io::Error| Failure::new(format!("{}: {error}", folder.display()));
     let storage = Directory::open(&folder).map_err(wrong)?;
     let terms = CacheTerms::of(octets_max.min(room(&folder)?));

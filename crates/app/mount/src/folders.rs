@@ -5,6 +5,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use vere_mailfs::format::VolumeId;
 use vere_mailfs::format::slot::Slot;
@@ -12,6 +14,11 @@ use vere_process::failure::Failure;
 use vere_settings::Volume;
 
 use crate::leads::{self, Known};
+
+/// The longest time for the end of a killed process.
+pub(crate) const DEATH_MAX: Duration = Duration::from_secs(2);
+/// Time between looks at a lock.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// The largest description, in octets.
 const FILE_MAX: u64 = 1 << 20;
@@ -196,30 +203,50 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
+    /// Takes the lock at once, or fails.
     pub(crate) fn take(state: &Path) -> Result<Self, Failure> {
+        Self::try_take(state)?.ok_or_else(|| {
+            Failure::new(format!(
+                "{}: expected a volume that is not mounted; found another process with its state",
+                state.join("lock").display()
+            ))
+        })
+    }
+
+    /// Takes the lock, also from a process that was killed a moment ago: the kernel takes the memory of that process
+    /// apart before it closes the files.
+    pub(crate) fn take_within(state: &Path, longest: Duration) -> Result<Self, Failure> {
+        let start = Instant::now();
+        while start.elapsed() < longest {
+            if let Some(lock) = Self::try_take(state)? {
+                return Ok(lock);
+            }
+            thread::sleep(LOOK);
+        }
+        Self::take(state)
+    }
+
+    fn try_take(state: &Path) -> Result<Option<Self>, Failure> {
         let path = state.join("lock");
-        let wrong = |text: String| Failure::new(format!("{}: {text}", path.display()));
+        let wrong = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
         let opened = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .mode(0o600)
             .open(&path);
-        let file = opened.map_err(|error| wrong(error.to_string()))?;
+        let file = opened.map_err(wrong)?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(wrong(
-                "expected a volume that is not mounted; found another process with its state"
-                    .into(),
-            )),
-            Err(TryLockError::Error(error)) => Err(wrong(error.to_string())),
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(wrong(error)),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Description, Lock, replace_private, write_private};
+    use super::{DEATH_MAX, Description, LOOK, Lock, replace_private, write_private};
     use std::path::Path;
 
     #[test]
@@ -264,5 +291,23 @@ mod tests {
         assert!(Lock::take(folder.path()).is_err());
         drop(first);
         assert!(Lock::take(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn the_end_of_a_process_is_waited_for_but_not_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Lock::take(folder.path()).unwrap();
+        let failure = Lock::take_within(folder.path(), LOOK * 2).unwrap_err();
+        assert!(failure.to_string().contains("found another process"));
+        let (ready, begun) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| {
+                ready.send(()).unwrap();
+                Lock::take_within(folder.path(), DEATH_MAX).is_ok()
+            });
+            begun.recv().unwrap();
+            drop(first);
+            assert!(second.join().unwrap());
+        });
     }
 }

@@ -146,7 +146,7 @@ fn start(args: &MountArgs, description: &Description, opener: &Opener) -> Result
         let mut line = String::new();
         (&mut told).take(LINE_MAX).read_line(&mut line)?;
         match serde_json::from_str(&line) {
-            Ok(Told::News(News::Line(line))) => eprintln!("{line}"),
+            Ok(Told::News(News::Line(line))) => bar.suspend(|| eprintln!("{line}")),
             Ok(Told::News(news)) => show(&bar, &news),
             Ok(Told::Ready) => {
                 bar.finish_and_clear();

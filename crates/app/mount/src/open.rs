@@ -14,7 +14,7 @@ use vere_settings::Volume as Described;
 
 use crate::accounts::{self, Asks};
 use crate::cache;
-use crate::folders::{self, Description, Lock};
+use crate::folders::{self, DEATH_MAX, Description, Lock};
 use crate::host::{Clock, Event};
 use crate::lines::{self, Level};
 use crate::news::News;
@@ -57,7 +57,7 @@ pub(crate) fn open(
     let state = folders::state(local.head.volume)?;
     let journal = folders::journal(&state);
     folders::make_private(&journal)?;
-    let lock = Lock::take(&state)?;
+    let lock = Lock::take_within(&state, DEATH_MAX)?;
     let file = description.slot();
     let by_local = opened(&local, opener, &file)
         .and_then(|keys| by_slot(described, (&local, &keys), &journal, &file, how, news));

@@ -36,8 +36,9 @@ fn the_mount_of_an_ended_process_is_in_nobodys_way() {
     let file = volume.point().join("file");
     fs::write(&file, "before the kill").expect("a file");
     process.kill().expect("a kill");
-    process.wait().expect("an end");
+    // At once: the killed process has its files for some moments yet.
     let mounted = output_of(&mut volume.mounting(), "");
+    process.wait().expect("an end");
     assert_has(
         &said(&mounted),
         &["the mount of an ended process is removed"],
