@@ -23,6 +23,7 @@ pub use self::error::JournalError;
 
 use self::backlog::{Backlog, lacks_room};
 use self::head::{HEAD, SEALED_MAX, encode_head, name_of, nonce, read_head, segments_of};
+use self::inspect::has_record;
 use self::outcomes::Outcomes;
 pub use self::outcomes::pieces;
 use self::reading::read_records;
@@ -49,6 +50,19 @@ pub struct Journal<S: Storage> {
     segment_max: u64,
     /// The disk has failed: nothing is written any more.
     has_failed: bool,
+    left_out: Option<LeftOut>,
+}
+
+/// Records behind a damaged one at the end of a journal: a power cut leaves such records, which no sync had covered, and so does a
+/// disk that loses what was synced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The segment.
+    pub file: String,
+    /// Where the damaged record begins.
+    pub at: u64,
+    /// Octets from there on.
+    pub octets: u64,
 }
 
 struct Segment<F> {
@@ -91,6 +105,7 @@ impl<S: Storage> Journal<S> {
             backlog: Backlog::default(),
             segment_max: SEGMENT_MAX,
             has_failed: false,
+            left_out: None,
         };
         let names = segments_of(&journal.storage)?;
         failed::mend(
@@ -143,6 +158,10 @@ impl<S: Storage> Journal<S> {
         if is_last {
             // Zeros, or a torn record; a segment with a successor must end with its last record.
             if at != length {
+                if has_record(key, &file, (&random, first, length), at)? {
+                    let (file, octets) = (name.clone(), length.saturating_sub(at));
+                    self.left_out = Some(LeftOut { file, at, octets });
+                }
                 file.truncate(at)?;
             }
             // A kill may have left records without a sync. A successor on the disk without them would be damage.
@@ -156,6 +175,11 @@ impl<S: Storage> Journal<S> {
             written: at,
         });
         Ok(())
+    }
+
+    /// Records that the opening has cut away although they are whole, because an earlier one is damaged.
+    pub const fn left_out(&self) -> Option<&LeftOut> {
+        self.left_out.as_ref()
     }
 
     /// Has further segments end after so many octets, so that a test meets the ends of many.

@@ -99,6 +99,18 @@ pub enum Notice {
     /// The journal cannot be written: the volume takes no more changes.
     #[error("the journal cannot be written: {0}")]
     Journal(String),
+    /// Records behind a damaged one at the end of the journal have no effect.
+    #[error(
+        "{file} of the journal is damaged at octet {at}: the changes in the {octets} octets behind are lost; a power cut does so to changes of its last second, anything else is a fault of the disk"
+    )]
+    LeftOut {
+        /// The segment.
+        file: String,
+        /// Where the damaged record began.
+        at: u64,
+        /// Octets from there on.
+        octets: u64,
+    },
     /// The local disk is full: the volume takes no changes until there is room.
     #[error("the local disk is full: changes are refused until there is room")]
     DiskFull,

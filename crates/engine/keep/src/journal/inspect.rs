@@ -57,7 +57,7 @@ impl<S: Storage> Journal<S> {
 }
 
 /// Whether a whole record stands anywhere from a place on.
-fn has_record<F: StorageFile>(
+pub(super) fn has_record<F: StorageFile>(
     key: &[u8; 32],
     file: &F,
     (random, first, length): (&[u8; 16], u64, u64),

@@ -13,7 +13,7 @@ use super::chain::Chain;
 use super::found::Found;
 use super::state::Volume;
 use super::state::confirm::Confirm;
-use super::step::Moment;
+use super::step::{Moment, Notice, Step};
 use crate::format::MailId;
 use crate::merge::Merged;
 
@@ -48,6 +48,7 @@ impl<S: Storage> Volume<S> {
             now,
             Chain::new(of.head, of.known),
         );
+        volume.tell_left_out();
         volume.resume_epoch(of.epoch);
         volume.checkpoints = of.checkpoints;
         volume.follow = of.follow;
@@ -62,6 +63,15 @@ impl<S: Storage> Volume<S> {
             merged: of.merged,
         };
         Ok((volume, rest))
+    }
+
+    /// Tells people of records of the journal that the start had to leave out.
+    fn tell_left_out(&mut self) {
+        if let Some(left) = self.journal.left_out() {
+            let (file, at, octets) = (left.file.clone(), left.at, left.octets);
+            let notice = Notice::LeftOut { file, at, octets };
+            self.steps.push_back(Step::Log(notice));
+        }
     }
 
     /// The volume begins its work.

@@ -47,7 +47,21 @@ fn a_journal_is_read_and_left_as_it_is() {
     assert!(inspect(&MemoryDisk::default()).unwrap().is_empty());
 }
 
-/// A start cuts a damaged record of the last segment away with everything behind: an inspection tells.
+/// A start with this record damaged tells what it leaves out, once.
+fn expect_told(disk: &MemoryDisk, damaged: usize, position: u64) {
+    let (journal, positions) = open(disk, 2);
+    assert_eq!(positions.len(), damaged);
+    let told = journal.left_out();
+    assert_eq!(told.is_some(), damaged < 2, "{told:?}");
+    if let Some(told) = told {
+        assert_eq!((&*told.file, told.at), (&*name_of(0), HEAD + position));
+        assert!(told.octets > 40, "{told:?}");
+    }
+    let (again, _) = open(disk, 3);
+    assert_eq!(again.left_out(), None);
+}
+
+/// A start cuts a damaged record of the last segment away with everything behind: an inspection tells, and so does the start.
 #[test]
 fn damage_before_a_record_is_told_in_the_last_segment_too() {
     let (disk, positions) = one_segment();
@@ -68,6 +82,7 @@ fn damage_before_a_record_is_told_in_the_last_segment_too() {
             let disk = disk.copy();
             damage(&disk, 0, at);
             let found = inspect(&disk);
+            expect_told(&disk.copy(), number, *position);
             if number == 2 {
                 assert_eq!(found.unwrap(), positions[..2], "{at}");
                 continue;
