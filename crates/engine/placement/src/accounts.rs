@@ -53,6 +53,8 @@ struct Account {
     quota: Option<(u64, u64)>,
     /// Octets taken since the quota was told.
     taken: u64,
+    /// Whether the account has refused its last mail as read-only. Reads go on meanwhile, so the account does not fail.
+    is_read_only: bool,
 }
 
 impl Account {
@@ -64,6 +66,7 @@ impl Account {
             asked: 0,
             quota: None,
             taken: 0,
+            is_read_only: false,
         }
     }
 }
@@ -406,7 +409,25 @@ impl Accounts {
     pub fn takes(&mut self, account: u16, octets: u64) {
         if let Some(account) = self.accounts.get_mut(&account) {
             account.taken = account.taken.saturating_add(octets);
+            account.is_read_only = false;
         }
+    }
+
+    /// An account has refused a mail.
+    pub fn refuses_mail(&mut self, account: u16, fault: &Fault) {
+        if let (Fault::ReadOnly(_), Some(account)) = (fault, self.accounts.get_mut(&account)) {
+            account.is_read_only = true;
+        }
+    }
+
+    /// Whether new content has no place, as far as is known: the lead is read-only, or every account with packs is.
+    pub fn are_read_only(&self, lead: u16) -> bool {
+        let is = |account: &u16| {
+            let account = self.accounts.get(account);
+            account.is_some_and(|account| account.is_read_only)
+        };
+        let mut members = self.groups.values().flat_map(|group| &group.members);
+        is(&lead) || (!self.groups.is_empty() && members.all(is))
     }
 
     /// Free octets of an account that tells its quota.

@@ -52,6 +52,26 @@ fn copy(account: u16) -> MailCopy {
     }
 }
 
+#[test]
+fn content_has_no_place_where_the_lead_or_every_member_is_read_only() {
+    let mut accounts = accounts();
+    let fault = Fault::ReadOnly("no".to_owned());
+    for account in [2, 3, 4] {
+        accounts.refuses_mail(account, &fault);
+        accounts.refuses_mail(1, &unreachable());
+        assert!(!accounts.are_read_only(1), "{account}");
+    }
+    assert!(accounts.are_read_only(3));
+    accounts.refuses_mail(1, &fault);
+    assert!(accounts.are_read_only(9));
+    // An answer to a read says nothing; a mail that is taken does.
+    accounts.answered_well(2);
+    assert!(accounts.are_read_only(9));
+    accounts.takes(2, 1);
+    assert!(!accounts.are_read_only(2) && accounts.are_read_only(3));
+    assert!(!Accounts::new(&[terms(1)], &[]).are_read_only(1));
+}
+
 fn unreachable() -> Fault {
     Fault::Unreachable("no route".to_owned())
 }

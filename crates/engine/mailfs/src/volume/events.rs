@@ -345,6 +345,7 @@ impl<S: Storage> Volume<S> {
             }
             Ok(_) => self.chain.failed(id),
             Err(fault) => {
+                self.accounts.refuses_mail(self.terms.lead, &fault);
                 self.account_failed(self.terms.lead, &fault);
                 self.chain.refused(id);
             }

@@ -29,6 +29,10 @@ impl<S: Storage> Volume<S> {
             | Call::Link { .. } => CHANGE,
             _ => return None,
         };
+        if self.accounts.are_read_only(self.terms.lead) {
+            // The journal must not grow without an end in sight. What waits is tried again, and so ends the state.
+            return Some(Errno::RoFs);
+        }
         let waiting = self.files.unsent().octets().saturating_add(octets);
         // The dearest encoding takes 37 of 27 octets.
         let cost = waiting.saturating_mul(37) / 27;

@@ -243,6 +243,7 @@ impl<S: Storage> Volume<S> {
                 if matches!(fault, Fault::Unreachable(_)) {
                     upload.doubt = Some(account);
                 }
+                self.accounts.refuses_mail(account, &fault);
                 self.account_failed(account, &fault);
             }
         }

@@ -306,3 +306,36 @@ fn a_single_account_with_a_fault_costs_no_accepted_change() {
         }
     }
 }
+
+/// The journal does not grow while nothing has a place, and changes that make room go on.
+#[test]
+fn writes_are_refused_while_the_lead_or_every_account_with_packs_is_read_only() {
+    for read_only in [1, 2] {
+        let mut world = World::new(2);
+        world.terms.groups.remove(0);
+        world.kill();
+        world.mount().unwrap();
+        world.put(ROOT, "before", &noise(1, 200_000));
+        world.put(ROOT, "gone", b"x");
+        world.sync().unwrap();
+        world.account(read_only).read_only = true;
+        assert_eq!(write_more(&mut world, &noise(2, 500_000)), Err(Errno::Io));
+        let (parent, name) = (ROOT, b"folder".to_vec());
+        let mode = 0o755;
+        let folder = Call::MakeFolder { parent, name, mode };
+        assert_eq!(world.call(folder.clone()), Err(Errno::RoFs), "{read_only}");
+        let name = b"gone".to_vec();
+        assert_eq!(world.call(Call::Unlink { parent, name }), Ok(Reply::Done));
+        assert!(world.get(ROOT, "before").unwrap() == noise(1, 200_000));
+        world.heal();
+        for _ in 0..5 {
+            world.pass(Duration::from_secs(200));
+        }
+        assert!(matches!(world.call(folder), Ok(Reply::Entry(_))));
+        world.sync().unwrap();
+        world.lose_folder();
+        world.mount().unwrap();
+        assert!(world.get(ROOT, "meanwhile").unwrap() == noise(2, 500_000));
+        assert_eq!(world.lookup(ROOT, "gone").err(), Some(Errno::NoEnt));
+    }
+}
