@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use vere_disk::log::Directory;
-use vere_mailfs::format::{Encoding, Keys, MailCopy, MailId, VolumeId};
+use vere_mailfs::format::{Encoding, Keys, MailCopy, MailId, ROWS_MAX, VolumeId};
 use vere_mailfs::volume::{
     AccountTerms, CacheTerms, CheckTerms, CollectTerms, Create, FactsChange, FactsReport,
     Fingerprint, GroupTerms, Leaving, Machine, Membership, Moment, OpenError, Placed, Salvaged,
@@ -266,6 +266,7 @@ pub(crate) fn terms(description: &Description) -> Terms {
         unsent_max: description.unsent_max.as_u64(),
         cache_max: description.cache_memory.as_usize(),
         fetches_max: description.ahead_max,
+        rows_max: ROWS_MAX,
         refresh: description.refresh.duration(),
     }
 }

@@ -17,6 +17,7 @@
 //!  12 brought  as won | through u64 | exceptions: the changes behind lie on top of this commit, whatever was known before
 //!  13 base     as row: what the chain has for a row that the record changes
 //!  14 piece    number u32: several records are about a merge, and count with the last, the record with part 12
+//!  15 partial  commit (16): a commit of this mount with some of the waiting rows
 //! ```
 //!
 //! A UIDVALIDITY of 0 in part 6, 8 or 12 stands for an unknown place: the commit was read from a copy of the log.
@@ -66,6 +67,9 @@ pub enum Part {
     Base(Change),
     /// Several records are about a merge, and count with the last, the record with [`Part::Brought`]. The number of this record.
     Piece(u32),
+    /// A commit with some of the waiting rows is about to be sent: a later commit has the rest, and with that one begins what
+    /// the chain has of the journal.
+    Partial(MailId),
 }
 
 /// Changes whose base was gone lie on the newest state.
@@ -219,6 +223,10 @@ fn write(part: &Part, out: &mut Vec<u8>) -> u8 {
             out.extend_from_slice(&number.to_le_bytes());
             14
         }
+        Part::Partial(commit) => {
+            out.extend_from_slice(&commit.0);
+            15
+        }
     }
 }
 
@@ -358,6 +366,7 @@ fn read(kind: u8, mut body: Cursor) -> Option<Part> {
         }),
         13 => Part::Base(body.row()?),
         14 => Part::Piece(body.u32()?),
+        15 => Part::Partial(body.id()?),
         _ => return None,
     };
     body.0.is_empty().then_some(part)
@@ -454,13 +463,14 @@ mod tests {
                 through: 10,
                 exceptions: vec![(11, 12), (13, 14)],
             }),
+            Part::Partial(MailId([15; 16])),
         ];
         let octets = Bytes::from(encode(&parts));
         assert_eq!(decode(&octets), Some(parts));
         for end in 1..octets.len() {
             // A cut record is none, or has whole parts alone.
             let cut = decode(&octets.slice(..end));
-            assert!(cut.is_none_or(|parts| parts.len() < 4));
+            assert!(cut.is_none_or(|parts| parts.len() < 5));
         }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) enum Breakage {
     BegunUnsynced,
     /// Changes are never synced without a commit.
     JournalUnsynced,
+    /// The journal does not tell that a part of its changes is in the chain.
+    PartsReplayed,
     /// Mails are removed as soon as they look like garbage.
     NoGrace,
 }

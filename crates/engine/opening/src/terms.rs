@@ -39,6 +39,8 @@ pub struct Terms {
     pub cache_max: usize,
     /// Chunks on the way ahead of need.
     pub fetches_max: usize,
+    /// Rows of a commit; more go in several commits.
+    pub rows_max: usize,
     /// How often the log is listed for commits of other mounts.
     pub refresh: Duration,
 }

@@ -4,7 +4,7 @@ use crate::content::{Piece, Source};
 use crate::format::commit::RowChange;
 use crate::format::{ChunkId, MERGED_MAX, MailId, PackNumber};
 use crate::merge::Places;
-use crate::rows::Extent;
+use crate::rows::{Extent, Key, extents_prefix, inode_key};
 use bytes::Bytes;
 use hashbrown::HashSet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -42,6 +42,8 @@ pub struct Commits {
     pub flights: VecDeque<Flight>,
     /// Lost commits whose mail is not located yet.
     pub strays: Vec<Flight>,
+    /// Files whose content a partial commit has whole, and whose rows are not all in the chain as far as is known.
+    pub included: BTreeSet<Inode>,
     /// Commits that lost, or that were begun before the start and are not in the chain: the next commit replaces them.
     pub abandoned: Vec<MailId>,
 }
@@ -120,6 +122,18 @@ pub struct Flight {
     pub merged: Vec<MailId>,
     /// Whether the commit has changes of other mounts only.
     pub adopts: bool,
+    /// Whether a later commit has the rest of the rows.
+    pub is_partial: bool,
+    /// Files whose content this commit, or a partial one before, has whole.
+    pub included: BTreeSet<Inode>,
+}
+
+impl Flight {
+    /// The commit's change of a row. A commit has its rows in the order of their keys.
+    pub fn row(&self, key: &[u8]) -> Option<&RowChange> {
+        let place = self.rows.binary_search_by(|row| row.key[..].cmp(key));
+        self.rows.get(place.ok()?)
+    }
 }
 
 impl Commits {
@@ -131,6 +145,56 @@ impl Commits {
     /// Whether a changed row waits for a commit.
     pub fn holds(&self, key: &[u8]) -> bool {
         self.pending.contains(key)
+    }
+
+    /// Rows that wait for a commit, or are on the way.
+    pub fn rows_unsettled(&self) -> usize {
+        let sent = self.flights.iter().map(|flight| flight.rows.len());
+        sent.fold(self.pending.len(), usize::saturating_add)
+    }
+
+    /// Rows of a commit in the chain that are as the commit has them: neither changed since nor in a later commit. A file whose
+    /// content waits has another row.
+    pub fn settled<'a>(&self, rows: &'a [RowChange]) -> impl Iterator<Item = &'a [u8]> {
+        let is_settled = |key: &&[u8]| {
+            let waits = match Key::decode(key) {
+                Ok(Key::Inode(inode)) => self.changed.contains_key(&inode),
+                _ => false,
+            };
+            let mut flights = self.flights.iter();
+            let is_sent = flights.any(|flight| flight.row(key).is_some());
+            !waits && !is_sent && !self.pending.contains(*key)
+        };
+        rows.iter().map(|row| &row.key[..]).filter(is_settled)
+    }
+
+    /// Takes the files whose content partial commits have, with all rows in the chain.
+    pub fn take_settled(&mut self) -> Vec<Inode> {
+        let mut included = std::mem::take(&mut self.included);
+        let settled = included
+            .extract_if(.., |inode| self.has_settled(*inode))
+            .collect();
+        self.included = included;
+        settled
+    }
+
+    fn has_settled(&self, inode: Inode) -> bool {
+        let (row, extents) = (inode_key(inode), extents_prefix(inode));
+        let is_of_it = |key: &[u8]| key == row || key.starts_with(&extents);
+        let mut waiting = self.pending.range(extents.to_vec()..);
+        let waits = waiting.next().is_some_and(|key| key.starts_with(&extents));
+        let sent = self.flights.iter().flat_map(|flight| &flight.rows);
+        let is_pending = waits || self.pending.contains(&row[..]);
+        let is_changed = self.changed.contains_key(&inode);
+        !is_changed && !is_pending && !sent.into_iter().any(|row| is_of_it(&row.key))
+    }
+
+    /// A commit that tells the progress of the journal is in the chain, with the content of these files.
+    pub fn has_all(&mut self, files: &BTreeSet<Inode>) {
+        let later = self.flights.iter().flat_map(|flight| &flight.included);
+        let later: BTreeSet<Inode> = later.copied().collect();
+        self.included
+            .retain(|inode| !files.contains(inode) || later.contains(inode));
     }
 
     /// Whether changes wait for a commit, or commits for the log.

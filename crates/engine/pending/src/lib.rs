@@ -6,6 +6,7 @@ pub mod checkpoints;
 pub mod commits;
 pub mod cuts;
 pub mod deadlines;
+pub mod division;
 pub mod epochs;
 pub mod packs;
 pub mod pages;

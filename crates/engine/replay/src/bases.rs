@@ -29,11 +29,18 @@ pub(crate) fn bases(records: &Records, since: impl Fn(&[u8]) -> u64) -> Bases {
             |part: &Part| matches!(part, Part::Follows(_) | Part::Brought(_) | Part::Piece(_));
         let is_merge = parts.iter().any(is_of_merge);
         for part in parts {
-            if let Part::Base(change) = part
-                && *position >= since(&change.key)
-                && (is_merge || !bases.contains_key(&change.key))
-            {
-                bases.insert(change.key.clone(), change.value.clone());
+            match part {
+                Part::Base(change)
+                    if *position >= since(&change.key)
+                        && (is_merge || !bases.contains_key(&change.key)) =>
+                {
+                    bases.insert(change.key.clone(), change.value.clone());
+                }
+                // A further change of the row tells another base.
+                Part::Drop(key) => {
+                    bases.remove(key);
+                }
+                _ => {}
             }
         }
     }

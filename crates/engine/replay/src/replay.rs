@@ -109,6 +109,14 @@ impl Places {
                 Part::Won(won) | Part::Follows(won) => {
                     base = base.max(self.of.get(&won.commit).copied());
                 }
+                Part::Partial(commit) => {
+                    own.insert(*commit);
+                    if let Some(place) = self.of.get(commit) {
+                        base = base.max(Some(*place));
+                    } else if !ever.contains_key(commit) && !self.merged.contains_key(commit) {
+                        replay.abandoned.push(*commit);
+                    }
+                }
                 Part::Adopts(commit) => {
                     own.insert(*commit);
                 }
@@ -165,7 +173,7 @@ impl Replay {
         let ever = known(records, Known::Ever);
         let begun = parts(records).filter_map(|(_, part)| match part {
             Part::Begun(begun) => Some(begun.commit),
-            Part::Adopts(commit) => Some(*commit),
+            Part::Adopts(commit) | Part::Partial(commit) => Some(*commit),
             _ => None,
         });
         let own: HashSet<MailId> = begun.collect();

@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use vere_faults::accounts::MemoryAccount;
-use vere_mailfs::format::{Encoding, Keys, VolumeId, VolumeKey};
+use vere_mailfs::format::{Encoding, Keys, ROWS_MAX, VolumeId, VolumeKey};
 use vere_mailfs::volume::{
     AccountTerms, Create, GroupTerms, Machine, Notice, Reopen, Terms, Volume,
 };
@@ -55,6 +55,7 @@ fn terms() -> Terms {
         unsent_max: 64 << 20,
         cache_max: 64 << 20,
         fetches_max: 64,
+        rows_max: ROWS_MAX,
         refresh: Duration::from_secs(30),
     }
 }

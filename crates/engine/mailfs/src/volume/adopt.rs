@@ -11,7 +11,7 @@ use super::state::Volume;
 use super::step::{Notice, Step};
 use crate::breakage::{Breakage, is_broken};
 use crate::format::MailId;
-use crate::format::commit::RowChange;
+use crate::format::commit::{RowChange, rows_that_fit};
 use crate::rows::{Key, RowValue, WriterRow, states_prefix};
 use crate::tree::{Side, Sides};
 
@@ -211,6 +211,10 @@ impl<S: Storage> Volume<S> {
         }
         if !tree.has_all() {
             return Err(Errno::Again);
+        }
+        if rows_that_fit(&rows) < rows.len() {
+            // Only their own mount can merge them by several commits.
+            return Err(Errno::Stale);
         }
         self.tell(merged);
         Ok((rows, named))

@@ -28,12 +28,7 @@ impl<S: Storage> Volume<S> {
                 continue;
             }
             let mut flights = self.commits.flights.iter().rev();
-            // A commit has its rows in the order of their keys.
-            let sent = flights.find_map(|flight| {
-                let place = flight.rows.binary_search_by(|row| row.key.cmp(key));
-                flight.rows.get(place.ok()?)
-            });
-            let value = match sent {
+            let value = match flights.find_map(|flight| flight.row(key)) {
                 Some(row) => row.value.clone(),
                 None => match self.files.tree().in_chain(key) {
                     Ok(value) => value.map(Vec::from),

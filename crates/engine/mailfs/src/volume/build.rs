@@ -7,11 +7,13 @@ use bytes::Bytes;
 use vere_ports::files::{CallId, Errno, Inode, Reply};
 use vere_ports::storage::Storage;
 
+use super::calls::is_extents;
 use super::dedup::SHARED_MIN;
 use super::job::Unpacked;
 use super::record::{Begun, Part};
 use super::state::Volume;
-use super::state::commits::{Flight, Snapshot};
+use super::state::commits::{Flight, Snapshot, Want};
+use super::state::division::divide;
 use super::step::Notice;
 use crate::breakage::{Breakage, is_broken};
 use crate::format::commit::{Checkpoint, Record, RecordKind, RowChange};
@@ -21,7 +23,7 @@ use crate::format::{
 use crate::rows::{Extent, Key};
 
 impl<S: Storage> Volume<S> {
-    /// Builds a commit with every row changed since the last one, and sends it.
+    /// Builds a commit with every row changed since the last one, and sends it; or several, if one has no room for all the rows.
     pub(super) fn build(
         &mut self,
         inline: &BTreeSet<Inode>,
@@ -52,29 +54,34 @@ impl<S: Storage> Volume<S> {
         }
         let has_content = !index.entries.is_empty();
         let mut from = self.commits.pending_from.unwrap_or(self.journal.position());
-        self.include_contents(snapshots, &mut from);
-        let (parent, generation) = self.chain.end();
+        let included = self.include_contents(snapshots, &mut from);
+        let rows = self.take_rows();
+        let is_partial = !self.commits.pending.is_empty();
+        if is_partial {
+            self.commits.included.extend(&included);
+        }
+        let merged = match is_partial {
+            true => Vec::new(),
+            false => self.commits.take_abandoned(),
+        };
         let record = Record {
-            kind: RecordKind::Change,
-            lead_epoch: self.lead_epoch(),
-            generation: generation.saturating_add(1),
-            parent,
-            time: self.now.millis(),
-            checkpoint: self.checkpoints.newest(),
-            merged: self.commits.take_abandoned(),
-            ancestors: Vec::new(),
-            rows: self.take_rows(),
             index,
+            ..self.record(RecordKind::Change, rows, merged)
         };
         let sealed: Sealed = builder.finish(record.encode()?.into(), &seals.keys)?;
         let id = sealed.mail_id();
-        let begun = self.note_begun(id, parent, &record.rows);
-        let subject = Subject::of(&sealed.head, Some(parent), Some(record.generation));
+        let begun = if is_partial {
+            self.note_to_send(&[Part::Partial(id)])
+        } else {
+            self.note_begun(id, record.parent, &record.rows)
+        };
+        let subject = Subject::of(&sealed.head, Some(record.parent), Some(record.generation));
         let (date, encoding) = (self.now.date(), self.lead_encoding());
         let mail = mail::wrap(&subject, date, encoding, &sealed.body);
-        self.commits.pending_from = None;
+        self.commits.pending_from = is_partial.then_some(from);
         self.commits.pending_octets = 0;
-        self.commits.since = self.commits.changed.keys().next().map(|_| self.now.steady);
+        let waits = is_partial || !self.commits.changed.is_empty();
+        self.commits.since = waits.then_some(self.now.steady);
         let mut flight = Flight {
             number,
             id,
@@ -88,6 +95,11 @@ impl<S: Storage> Volume<S> {
             rows: record.rows,
             merged: record.merged,
             adopts: false,
+            is_partial,
+            included: match is_partial {
+                true => included,
+                false => self.commits.included.clone(),
+            },
         };
         if let Err(error) = begun {
             // The commit is never sent. The content can be read until the next mount, and that mount has the content from the
@@ -95,21 +107,49 @@ impl<S: Storage> Volume<S> {
             self.commits.strays.push(flight);
             return Err(error.into());
         }
-        // Nobody is told of content on servers before the content is there; the next flush has another try.
-        let is_missing = |inode: &Inode| self.files.unsent_octets_of(*inode) > 0;
-        flight.waiters = if inline.iter().any(is_missing) {
-            for (call, _) in waiters {
-                self.reply(call, Err(Errno::Io));
-            }
-            Vec::new()
-        } else {
-            waiters
-        };
+        self.attach(&mut flight, inline, waiters);
         self.stage_own(id, record.checkpoint, sealed);
         self.commits.flights.push_back(flight);
         self.chain.send(id, mail.into());
         self.advance_chain();
         Ok(())
+    }
+
+    /// The record of a commit at the end of the chain, without content.
+    fn record(&self, kind: RecordKind, rows: Vec<RowChange>, merged: Vec<MailId>) -> Record {
+        let (parent, generation) = self.chain.end();
+        Record {
+            kind,
+            lead_epoch: self.lead_epoch(),
+            generation: generation.saturating_add(1),
+            parent,
+            time: self.now.millis(),
+            checkpoint: self.checkpoints.newest(),
+            merged,
+            ancestors: Vec::new(),
+            rows,
+            index: Index::default(),
+        }
+    }
+
+    /// Has callers wait for a commit with these contents, or for the last of several.
+    fn attach(
+        &mut self,
+        flight: &mut Flight,
+        inline: &BTreeSet<Inode>,
+        waiters: Vec<(CallId, Reply)>,
+    ) {
+        // Nobody is told of content on servers before the content is there; the next flush has another try.
+        let is_missing = |inode: &Inode| self.files.unsent_octets_of(*inode) > 0;
+        if inline.iter().any(is_missing) {
+            for (call, _) in waiters {
+                self.reply(call, Err(Errno::Io));
+            }
+        } else if flight.is_partial {
+            self.commits.wants.push(Want::of(BTreeSet::new(), waiters));
+        } else {
+            flight.waiters = waiters;
+        }
     }
 
     /// Has the local disk keep a commit of this mount as soon as the commit is in the chain.
@@ -127,28 +167,14 @@ impl<S: Storage> Volume<S> {
         let number = self.next_pack();
         let seals = self.seals.clone();
         let builder = Builder::new(Kind::Commit, seals.volume, seals.epoch, 0, number);
-        let (parent, generation) = self.chain.end();
-        let record = Record {
-            kind: RecordKind::Merge,
-            lead_epoch: self.lead_epoch(),
-            generation: generation.saturating_add(1),
-            parent,
-            time: self.now.millis(),
-            checkpoint: self.checkpoints.newest(),
-            merged,
-            ancestors: Vec::new(),
-            rows,
-            index: Index::default(),
-        };
+        let record = self.record(RecordKind::Merge, rows, merged);
         let octets = record.encode().map_err(|error| error.to_string())?;
         let sealed = builder.finish(octets.into(), &seals.keys);
         let sealed: Sealed = sealed.map_err(|error| error.to_string())?;
         let id = sealed.mail_id();
-        let noted = self.journal.append(&[Part::Adopts(id)]);
-        noted
-            .and_then(|_| self.sync_to_send())
-            .map_err(|error| error.to_string())?;
-        let subject = Subject::of(&sealed.head, Some(parent), Some(record.generation));
+        let noted = self.note_to_send(&[Part::Adopts(id)]);
+        noted.map_err(|error| error.to_string())?;
+        let subject = Subject::of(&sealed.head, Some(record.parent), Some(record.generation));
         let mail = mail::wrap(
             &subject,
             self.now.date(),
@@ -170,6 +196,8 @@ impl<S: Storage> Volume<S> {
             rows: record.rows,
             merged: record.merged,
             adopts: true,
+            is_partial: false,
+            included: BTreeSet::new(),
         });
         self.chain.send(id, mail.into());
         self.advance_chain();
@@ -229,7 +257,30 @@ impl<S: Storage> Volume<S> {
         };
         let bases = self.bases_of_exceptions(rows);
         let parts: Vec<Part> = iter::once(Part::Begun(begun)).chain(bases).collect();
-        self.journal.append(&parts)?;
+        self.note_to_send(&parts)
+    }
+
+    /// What the journal is told of a partial commit in the chain: the changes are void, since a replay begins before the commit, and
+    /// other mounts may change the rows next.
+    pub(super) fn voids(&mut self, flight: &Flight, rows: &[RowChange]) -> Vec<Part> {
+        if !flight.is_partial {
+            self.commits.has_all(&flight.included);
+            return Vec::new();
+        }
+        if is_broken(Breakage::PartsReplayed) {
+            return Vec::new();
+        }
+        let files = self.commits.take_settled().into_iter();
+        let files = files.map(|inode| Part::Moved(inode, None));
+        let rows = self.commits.settled(rows);
+        let rows = rows.filter(|key| !is_extents(key));
+        let rows = rows.map(|key| Part::Drop(key.to_vec()));
+        files.chain(rows).collect()
+    }
+
+    /// Has the journal know of a commit before the commit is sent.
+    fn note_to_send(&mut self, parts: &[Part]) -> io::Result<()> {
+        self.journal.append(parts)?;
         if is_broken(Breakage::BegunUnsynced) {
             return Ok(());
         }
@@ -237,8 +288,14 @@ impl<S: Storage> Volume<S> {
         self.sync_to_send()
     }
 
-    /// Has the rows of files say what is placed: the whole content where all of it is, else the content of a snapshot.
-    fn include_contents(&mut self, snapshots: &BTreeMap<Inode, Snapshot>, from: &mut u64) {
+    /// Has the rows of files say what is placed: the whole content where all of it is, else the content of a snapshot. Returns the
+    /// files with the whole content.
+    fn include_contents(
+        &mut self,
+        snapshots: &BTreeMap<Inode, Snapshot>,
+        from: &mut u64,
+    ) -> BTreeSet<Inode> {
+        let mut included = BTreeSet::new();
         for (inode, since) in self.commits.changed.clone() {
             let snapshot = snapshots
                 .get(&inode)
@@ -246,6 +303,7 @@ impl<S: Storage> Volume<S> {
                 .filter(|snapshot| snapshot.since > since);
             if self.files.unsent_octets_of(inode) == 0 {
                 self.commits.forget(inode);
+                included.insert(inode);
             } else if let Some(snapshot) = snapshot
                 && let Some(pieces) = self.buffers().resolve(&snapshot.pieces)
             {
@@ -261,6 +319,7 @@ impl<S: Storage> Volume<S> {
             // The row may have been in a commit with an earlier size.
             self.commits.quietly(Key::Inode(inode).encode());
         }
+        included
     }
 
     /// Octets shared by two files, after a copy, are placed with the source's octets.
@@ -272,7 +331,17 @@ impl<S: Storage> Volume<S> {
         self.collect_rows();
     }
 
-    /// The rows of the commit: every changed row of the present, and inodes with the size known to the servers.
+    /// The value of a row as of the last commit that has the row: one on the way, or one of the chain.
+    fn sent(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let mut flights = self.commits.flights.iter().rev();
+        match flights.find_map(|flight| flight.row(key)) {
+            Some(row) => row.value.clone(),
+            None => self.files.tree().in_chain(key).ok()?.map(Vec::from),
+        }
+    }
+
+    /// The rows of the commit: every changed row of the present, and inodes with the size known to the servers. Rows beyond the
+    /// room of a commit wait for the next one.
     fn take_rows(&mut self) -> Vec<RowChange> {
         let pending = std::mem::take(&mut self.commits.pending);
         self.commits.based.clear();
@@ -294,6 +363,8 @@ impl<S: Storage> Volume<S> {
                 Err(error) => self.fail(Notice::Rows(error)),
             }
         }
+        let (rows, rest) = divide(rows, self.terms.rows_max, |key| self.sent(key));
+        self.commits.pending = rest.into_iter().collect();
         rows
     }
 }

@@ -10,7 +10,7 @@ use vere_ports::storage::Storage;
 use super::own_slot::ends_sending;
 use super::record::Part;
 use super::state::commits::QUIET_MAX;
-use super::state::{PENDING_MAX, PENDING_OCTETS_MAX, RESERVED, SENDING_MAX, Volume};
+use super::state::{PENDING_MAX, PENDING_OCTETS_MAX, RESERVED, SENDING_MAX, UNSETTLED_MAX, Volume};
 use super::step::{Moment, Notice, Step};
 use crate::breakage::{Breakage, is_broken};
 use crate::content::CHUNK_MAX;
@@ -60,6 +60,7 @@ impl<S: Storage> Volume<S> {
             || self.holds_changes()
             || self.files.unsent().octets() >= self.terms.unsent_max
             || self.commits.pending() >= PENDING_MAX
+            || self.commits.rows_unsettled() >= UNSETTLED_MAX
             || self.commits.pending_octets >= PENDING_OCTETS_MAX
     }
 
@@ -332,7 +333,7 @@ fn row_octets(change: &Change) -> usize {
     change.key.len().saturating_add(value).saturating_add(8)
 }
 
-fn is_extents(key: &[u8]) -> bool {
+pub(super) fn is_extents(key: &[u8]) -> bool {
     matches!(Key::decode(key), Ok(Key::Extents { .. }))
 }
 

@@ -119,7 +119,18 @@ impl<S: Storage> Volume<S> {
                 self.commits.pending_from = None;
                 self.release_mirrored(self.chain.head().1, waiters);
             }
-            _ => self.build(&inline, &snapshots, waiters),
+            _ => {
+                self.build(&inline, &snapshots, waiters);
+                self.build_rest();
+            }
+        }
+    }
+
+    /// Goes on behind a partial commit.
+    fn build_rest(&mut self) {
+        let last = self.commits.flights.back();
+        if last.is_some_and(|flight| flight.is_partial) {
+            self.build_ready();
         }
     }
 
@@ -239,6 +250,7 @@ impl<S: Storage> Volume<S> {
             return;
         }
         let rows = self.note_won(won, &mut flight);
+        let voids = self.voids(&flight, &rows);
         self.confirm_rows(won, rows);
         self.note_epoch(won);
         for (name, octets, extent) in std::mem::take(&mut flight.names) {
@@ -254,7 +266,7 @@ impl<S: Storage> Volume<S> {
         self.release_mirrored(won.generation, flight.waiters);
         self.registered();
         let needed = self.commits.needed(self.journal.position());
-        if let Err(error) = self.release_journal(won, needed) {
+        if let Err(error) = self.release_journal(won, voids, needed) {
             self.fail(Notice::Journal(error.to_string()));
         }
         self.sync_soon();
@@ -264,13 +276,14 @@ impl<S: Storage> Volume<S> {
     }
 
     /// Drops the records that are in the chain. The numbers in use, and the commit below the changes, go on with the journal.
-    fn release_journal(&mut self, won: Won, needed: u64) -> std::io::Result<()> {
+    fn release_journal(&mut self, won: Won, voids: Vec<Part>, needed: u64) -> std::io::Result<()> {
         let releases = self.journal.releases(needed);
         if releases {
             self.reserve();
         }
         let anchor = self.checkpoints.anchor;
-        let parts: Vec<Part> = anchor.into_iter().chain([won]).map(Part::Won).collect();
+        let parts = anchor.into_iter().chain([won]).map(Part::Won);
+        let parts: Vec<Part> = parts.chain(voids).collect();
         self.journal.append(&parts)?;
         if self.journal.is_full() {
             // A later commit releases the records.

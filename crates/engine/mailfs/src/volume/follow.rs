@@ -9,6 +9,7 @@ use vere_ports::mail_accounts::{AccountId, Answer, Fault, Request, Urgency};
 use vere_ports::storage::Storage;
 
 use super::accounts::{LOG_MAILBOX, mailbox_name};
+use super::calls::is_extents;
 use super::chain::Child;
 use super::events::RETRY;
 use super::found::{Found, is_own_row, own_row};
@@ -253,7 +254,12 @@ impl<S: Storage> Volume<S> {
         // Rows of lost commits wait for nobody any more: whatever the chain lacks waits again.
         let local: BTreeSet<Vec<u8>> = self.files.tree().local_keys().map(Vec::from).collect();
         let follows = Part::Follows(self.noted(won));
-        let noted = self.journal.append(&[follows]);
+        // The commit may be a partial one: a replay begins before.
+        let keys = coming.rows.iter().map(|row| &row.key);
+        let settled = keys.filter(|key| !local.contains(*key) && !is_extents(key));
+        let voids = settled.cloned().map(Part::Drop);
+        let noted: Vec<Part> = std::iter::once(follows).chain(voids).collect();
+        let noted = self.journal.append(&noted);
         let position = noted.map_err(|_| Errno::Io)?;
         self.commits.wait_for(local, position, self.now.steady);
         Ok(())

@@ -59,6 +59,7 @@ fn terms() -> Terms {
         unsent_max: 1 << 20,
         cache_max: 1 << 20,
         fetches_max: 1,
+        rows_max: crate::format::ROWS_MAX,
         refresh: std::time::Duration::from_secs(30),
     }
 }

@@ -13,7 +13,7 @@
 
 use std::num::NonZeroU64;
 
-use super::bounds::{ANCESTORS_MAX, MERGED_MAX};
+use super::bounds::{ANCESTORS_MAX, MERGED_MAX, ROW_OCTETS_MAX, ROWS_MAX};
 use super::error::FormatError;
 use super::ids::MailId;
 use super::index::Index;
@@ -76,6 +76,18 @@ pub struct RowChange {
     pub key: Vec<u8>,
     /// The value; absent if the row is removed.
     pub value: Option<Vec<u8>>,
+}
+
+/// How many of these rows, from the first on, one commit has room for: [`ROWS_MAX`], and [`ROW_OCTETS_MAX`] of keys and values.
+#[must_use]
+pub fn rows_that_fit(rows: &[RowChange]) -> usize {
+    let mut octets = 0_usize;
+    let fits = |row: &&RowChange| {
+        let value = row.value.as_ref().map_or(0, Vec::len);
+        octets = octets.saturating_add(row.key.len()).saturating_add(value);
+        octets <= ROW_OCTETS_MAX
+    };
+    rows.iter().take(ROWS_MAX).take_while(fits).count()
 }
 
 /// The record of a commit.

@@ -4,7 +4,7 @@ pub(crate) use vere_opening::follow;
 pub(crate) use vere_opening::{Machine, Terms};
 pub(crate) use vere_order::{confirm, other_logs};
 pub(crate) use vere_pending::{
-    checkpoints, commits, deadlines, epochs, pages, reads, replicas, uploads,
+    checkpoints, commits, deadlines, division, epochs, pages, reads, replicas, uploads,
 };
 pub(crate) use vere_placement::speed;
 
@@ -52,6 +52,9 @@ pub(crate) const SENDING_MAX: usize = 32 << 20;
 pub(crate) const RESERVED: u64 = 1_024;
 /// Rows that wait for a commit, before changes wait.
 pub(crate) const PENDING_MAX: usize = 12_000;
+/// Rows that wait for a commit or are on the way, before changes wait: commits that lose a race leave no more rows than one
+/// commit has room for.
+pub(crate) const UNSETTLED_MAX: usize = 15_000;
 /// Octets of rows that wait for a commit, before changes wait: a commit has room for what a last call adds.
 pub(crate) const PENDING_OCTETS_MAX: usize = 1 << 20;
 

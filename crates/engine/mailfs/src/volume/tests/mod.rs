@@ -20,6 +20,7 @@ mod local_disk;
 mod local_start;
 mod long_merges;
 mod losses;
+mod many_rows;
 mod mirrors;
 mod outages;
 mod own_slot;
@@ -57,7 +58,7 @@ use super::{
     AccountTerms, Create, GroupTerms, Machine, Moment, Notice, OpenError, OpenStep, Opening, Step,
     Stranded, Terms, Volume,
 };
-use crate::format::{Encoding, Keys, VolumeId, VolumeKey};
+use crate::format::{Encoding, Keys, ROWS_MAX, VolumeId, VolumeKey};
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +147,7 @@ pub(super) fn terms(accounts: u16) -> Terms {
         unsent_max: 64 << 20,
         cache_max: 64 << 20,
         fetches_max: 64,
+        rows_max: ROWS_MAX,
         lead_epoch: 1,
         is_new_lead: false,
         refresh: Duration::from_secs(30),

@@ -31,6 +31,8 @@ struct Run {
     written: Vec<BTreeSet<String>>,
     /// Whether mounts begin from the local disk where they can.
     starts_locally: bool,
+    /// Whether no machine loses its folder.
+    keeps_folders: bool,
 }
 
 impl Run {
@@ -47,6 +49,7 @@ impl Run {
             looked: None,
             written: vec![BTreeSet::new(); count],
             starts_locally: false,
+            keeps_folders: false,
         }
     }
 
@@ -160,7 +163,7 @@ impl Run {
                 self.several.mounts[mount].is_held = held;
             }
             23 => {
-                let keeps = self.below(3) > 0;
+                let keeps = self.below(3) > 0 || self.keeps_folders;
                 self.kill(mount, keeps);
             }
             24..=25 => {
@@ -325,17 +328,40 @@ fn run(seed: u64) -> Result<(), String> {
 fn run_with(seed: u64, starts_locally: bool) -> Result<(), String> {
     let mut run = Run::new(seed);
     run.starts_locally = starts_locally;
-    let mut luck = Seeded(seed + 77);
-    let bad = seed % 3;
-    run.several.luck = Box::new(move || match luck.next_u64() % 100 {
-        0..=4 if bad > 0 => Luck::Lost,
-        5..=9 if bad > 0 => Luck::Unanswered,
-        _ => Luck::Good,
-    });
-    for _ in 0..STEPS {
-        run.act();
+    run.run_whole(seed)
+}
+
+/// Changes that need several commits. Without its mount a part of them stays one, so no folder is lost.
+fn run_in_parts(seed: u64) -> Result<(), String> {
+    let mut run = Run::new(seed);
+    let rows = [12, 16, 20, 24];
+    run.several.terms.rows_max = rows[usize::try_from(seed).unwrap() % rows.len()];
+    for mount in 0..run.several.mounts.len() {
+        run.several.kill(mount);
+        run.several.mount(mount).unwrap();
     }
-    run.finish()
+    run.keeps_folders = true;
+    run.run_whole(seed)
+}
+
+impl Run {
+    fn run_whole(mut self, seed: u64) -> Result<(), String> {
+        self.go(seed);
+        self.finish()
+    }
+
+    fn go(&mut self, seed: u64) {
+        let mut luck = Seeded(seed + 77);
+        let bad = seed % 3;
+        self.several.luck = Box::new(move || match luck.next_u64() % 100 {
+            0..=4 if bad > 0 => Luck::Lost,
+            5..=9 if bad > 0 => Luck::Unanswered,
+            _ => Luck::Good,
+        });
+        for _ in 0..STEPS {
+            self.act();
+        }
+    }
 }
 
 /// Seeds of a run.
@@ -343,18 +369,23 @@ const SEEDS: std::ops::Range<u64> = 0..300;
 
 #[test]
 fn nothing_acknowledged_is_lost() {
-    assert_none_fails(SEEDS, false);
+    assert_none_fails(SEEDS, run);
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_where_mounts_begin_from_the_local_disk() {
-    assert_none_fails(0..100, true);
+    assert_none_fails(0..100, |seed| run_with(seed, true));
 }
 
-fn assert_none_fails(seeds: std::ops::Range<u64>, starts_locally: bool) {
+#[test]
+fn nothing_acknowledged_is_lost_where_changes_need_several_commits() {
+    assert_none_fails(SEEDS, run_in_parts);
+}
+
+fn assert_none_fails(seeds: std::ops::Range<u64>, run: impl Fn(u64) -> Result<(), String>) {
     let failed: Vec<String> = seeds
         .filter_map(|seed| {
-            let error = run_with(seed, starts_locally).err()?;
+            let error = run(seed).err()?;
             Some(format!("seed {seed}: {error}"))
         })
         .collect();
