@@ -407,3 +407,6 @@ impl Commits {
         wants.chain(flights).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

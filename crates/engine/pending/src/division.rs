@@ -51,7 +51,7 @@ fn share(
     (rows, rest.into_iter().map(|row| row.key).collect())
 }
 
-/// When a row goes: packs before the extents that name them, extents before their files and behind them.
+/// When a row goes: rows of the volume at once, packs before the extents that name them, extents before their files or behind them.
 fn turn(row: &RowChange) -> u8 {
     match (Key::decode(&row.key), &row.value) {
         _ if row.key.first() == Some(&VOLUME) => 0,
@@ -107,7 +107,6 @@ impl Units {
     }
 
     fn join_all(&mut self, rows: &[RowChange], before: impl Fn(&[u8]) -> Option<Vec<u8>>) {
-        let mut volume = None;
         for (number, row) in rows.iter().enumerate() {
             let values = || [before(&row.key), row.value.clone()].into_iter().flatten();
             match Key::decode(&row.key) {
@@ -126,10 +125,6 @@ impl Units {
                             self.join_home(number, home);
                         }
                     }
-                }
-                _ if row.key.first() == Some(&VOLUME) => {
-                    let first = *volume.get_or_insert(number);
-                    self.join(number, first);
                 }
                 _ => {}
             }
@@ -285,41 +280,61 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_folder_goes_with_the_folder_above_and_files_do_not() {
-        let folder = |number: u64, home| inode(Inode(number), Some(home));
-        let linked = [
-            inode(ROOT, Some(0)),
-            name(0, "d", Some((2, FileKind::Folder))),
-            folder(2, 50),
-            name(50, "e", Some((3, FileKind::Folder))),
-            folder(3, 60),
-        ];
-        let files = (10..16).map(|of| name(60, &of.to_string(), Some((of, FileKind::File))));
-        let files: Vec<RowChange> = files.collect();
-        let all = [&linked[..], &files].concat();
-        let parts = parts(&all, 6, &[]);
-        let with_folders = parts.iter().find(|part| part.contains(&linked[0]));
-        for row in &linked {
-            assert!(with_folders.unwrap().contains(row), "{row:?}");
-        }
-        assert_eq!(parts.len(), 2);
+    /// Names of files in the root folder that come first.
+    fn names(count: u64) -> impl Iterator<Item = RowChange> {
+        (10..10 + count).map(|of| name(0, &of.to_string(), Some((of, FileKind::File))))
     }
 
     #[test]
-    fn rows_of_the_volume_are_never_apart() {
-        let slots = (0..4).map(|slot| change(&Key::Slot(slot), Some(vec![slot])));
-        let packs = (0..8).map(|number| plain(number, Some(vec![1])));
+    fn a_folder_goes_with_the_folder_above_and_files_do_not() {
+        let linked = [
+            inode(ROOT, Some(0)),
+            name(0, "d", Some((2, FileKind::Folder))),
+            inode(Inode(2), Some(50)),
+            name(50, "e", Some((3, FileKind::Folder))),
+            inode(Inode(3), Some(60)),
+        ];
+        let all: Vec<RowChange> = names(2).chain(linked.clone()).collect();
+        let found = parts(&all, 6, &[]);
+        assert_eq!(found, [sorted(names(2)), sorted(linked.clone())]);
+        // A removed folder leaves the folder above with its inode.
+        let gone = [
+            inode(ROOT, Some(0)),
+            name(0, "d", None),
+            change(&Key::Inode(Inode(2)), None),
+        ];
+        let all: Vec<RowChange> = names(2).chain(gone.clone()).collect();
+        let found = parts(&all, 4, &linked);
+        assert_eq!(found, [sorted(names(2)), sorted(gone)]);
+    }
+
+    #[test]
+    fn an_open_file_without_a_name_goes_with_its_mark() {
         let unnamed = Key::Unnamed {
             writer: 1,
             inode: Inode(5),
         };
-        let all: Vec<RowChange> = slots.chain(packs).collect();
         let open = [change(&unnamed, Some(vec![1])), inode(Inode(5), None)];
-        let parts = parts(&[&all[..], &open].concat(), 5, &[]);
-        assert_eq!(parts[0].len(), 5);
-        assert!(parts[0][..4] == all[..4], "{parts:?}");
-        assert_eq!(parts.last().unwrap().len(), 2 + 2);
-        assert!(open.iter().all(|row| parts.last().unwrap().contains(row)));
+        let all: Vec<RowChange> = names(3).chain(open.clone()).collect();
+        let found = parts(&all, 4, &[]);
+        assert_eq!(found, [sorted(names(3)), sorted(open)]);
+    }
+
+    #[test]
+    fn rows_of_the_volume_go_first() {
+        let slots = (0..4).map(|slot| change(&Key::Slot(slot), (slot > 1).then(|| vec![slot])));
+        let packs = (0..8).map(|number| plain(number, Some(vec![1])));
+        let all: Vec<RowChange> = slots.chain(packs).collect();
+        let parts = parts(&all, 5, &[]);
+        assert_eq!(parts[0], all[..5]);
+        assert_eq!(parts.len(), 3);
+    }
+
+    #[test]
+    fn a_unit_beyond_the_room_goes_apart() {
+        let folders = (0..6).map(|of| name(0, &of.to_string(), Some((of + 2, FileKind::Folder))));
+        let all: Vec<RowChange> = folders.chain([inode(ROOT, Some(0))]).collect();
+        let found = parts(&all, 3, &[]);
+        assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 1]);
     }
 }
