@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, LocalSet};
-use vere_accounts::Times;
+use vere_accounts::{Security, Times};
 use vere_ports::mail_accounts::{Answer, Fault, Request, Urgency};
 
 use crate::harness::{Volume, append, commit, list, mail, read, remove, run, settings};
@@ -27,7 +27,7 @@ const LONGEST: Duration = TIMES.wait.saturating_add(TIMES.longest.saturating_mul
 /// Requests under way at once: most of the time goes by in waiting.
 const THREADS: usize = 4;
 const LANES: usize = 32;
-const ABLE: &str = "IMAP4rev1 AUTH=PLAIN SASL-IR LITERAL+ UIDPLUS NAMESPACE QUOTA";
+const ABLE: &str = "IMAP4rev1 AUTH=PLAIN SASL-IR LITERAL+ UIDPLUS NAMESPACE QUOTA COMPRESS=DEFLATE";
 const SELECTED: &str =
     "* 1 EXISTS\r\n* OK [UIDVALIDITY 5] x\r\n* OK [UIDNEXT 8] x\r\nOK [READ-WRITE] open";
 
@@ -167,6 +167,8 @@ enum At {
     Greeting,
     Login,
     Namespace,
+    StartTls,
+    Compress,
     /// Every command of the request, but SELECT.
     Request,
     /// Every command of the request.
@@ -192,6 +194,8 @@ impl Liar {
                 let own = "* NAMESPACE ((\"\" \"/\")) NIL NIL\r\nOK".to_owned();
                 (At::Namespace, own)
             }
+            Some("STARTTLS") => (At::StartTls, "OK begin".to_owned()),
+            Some("COMPRESS") => (At::Compress, "NO not now".to_owned()),
             Some("SELECT") => (At::Everywhere, SELECTED.to_owned()),
             Some(_) => (At::Request, "OK".to_owned()),
         };
@@ -258,6 +262,10 @@ impl Case {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let mut settings = settings(listener.local_addr().expect("bound"), 1);
         settings.times = TIMES;
+        settings.remote.compress = self.liar.at == At::Compress;
+        if self.liar.at == At::StartTls {
+            settings.remote.security = Security::StartTls;
+        }
         let server = tokio::spawn(Arc::clone(&self.liar).serve(listener));
         let mut volume = Volume::new(settings);
         let begin = Instant::now();
@@ -329,6 +337,8 @@ fn cases() -> Vec<Case> {
         At::Greeting,
         At::Login,
         At::Namespace,
+        At::StartTls,
+        At::Compress,
         At::Request,
         At::Everywhere,
     ] {
@@ -343,7 +353,8 @@ fn cases() -> Vec<Case> {
             cases.extend(requests.into_iter().map(|request| Case {
                 liar: Arc::clone(&liar),
                 request,
-                breaks,
+                // No answer of a liar is TLS.
+                breaks: breaks || at == At::StartTls,
             }));
         }
     }
@@ -499,4 +510,192 @@ fn listen(answered: usize, head: &str, piece: &str) {
     });
     let most = taken.load(Ordering::Relaxed);
     assert!(most < OCTETS_MAX, "{head} {piece:.40}: {most} octets");
+}
+
+/// A server that takes COMPRESS, and then says `octets` again and again; as [`endless`].
+fn inflating(octets: Vec<u8>) -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let octets = octets.clone();
+            std::thread::spawn(move || inflate(stream, &octets));
+        }
+    });
+    address
+}
+
+fn inflate(mut stream: std::net::TcpStream, octets: &[u8]) -> std::io::Result<()> {
+    let greeting = format!("* OK [CAPABILITY {ABLE}] hello\r\n");
+    stream.write_all(greeting.as_bytes())?;
+    loop {
+        let mut text = [0; 4_096];
+        let read = stream.read(&mut text)?;
+        let text = String::from_utf8_lossy(&text[..read]).into_owned();
+        let mut words = text.split_ascii_whitespace();
+        let (tag, command) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+        let said = match command {
+            "AUTHENTICATE" => format!("{tag} OK [CAPABILITY {ABLE}] in\r\n"),
+            _ => format!("{tag} OK\r\n"),
+        };
+        stream.write_all(said.as_bytes())?;
+        if command == "COMPRESS" {
+            break;
+        }
+    }
+    for _ in 0..1_000_000 {
+        stream.write_all(octets)?;
+    }
+    Ok(())
+}
+
+/// Octets as a piece of a DEFLATE stream that can stand anywhere in the stream.
+fn deflated(octets: &[u8]) -> Vec<u8> {
+    let mut deflate = flate2::Compress::new(flate2::Compression::best(), false);
+    let mut out = Vec::with_capacity(octets.len() + 1_000);
+    let flush = flate2::FlushCompress::Full;
+    deflate.compress_vec(octets, &mut out, flush).expect("room");
+    out
+}
+
+#[test]
+fn a_bomb_behind_compress_ends_the_connection() {
+    let mib = 1 << 20;
+    let bombs = [
+        deflated(&vec![b'a'; mib]),
+        deflated(&b"* OK x\r\n".repeat(mib / 8)),
+        deflated(&b"* 1 EXISTS\r\n".repeat(mib / 12)),
+        // No DEFLATE at all, and a stream that ends.
+        vec![0xff; 1_000],
+        vec![3, 0],
+    ];
+    assert!(bombs[0].len() < mib / 900, "{}", bombs[0].len());
+    run(async {
+        let mut asked = Vec::new();
+        for bomb in bombs {
+            let mut settings = settings(inflating(bomb), 1);
+            settings.times = TIMES;
+            settings.remote.compress = true;
+            let mut volume = Volume::new(settings);
+            let begun = Instant::now();
+            let id = volume.send(Urgency::Waited, list("data", 1, None));
+            asked.push((volume, id, begun));
+        }
+        for (number, (volume, id, begun)) in asked.iter_mut().enumerate() {
+            let answer = volume.wait(*id).await;
+            assert!(answer.is_err(), "{number}: {answer:?}");
+            assert!(
+                begun.elapsed() < LONGEST * 2,
+                "{number}: {:?}",
+                begun.elapsed()
+            );
+        }
+    });
+}
+
+/// What a server says while a client idles. Other requests go on over another connection.
+#[test]
+fn nothing_that_is_said_to_idle_harms() {
+    let pieces: Vec<(String, bool)> = sayings();
+    let most = Arc::new(AtomicU64::new(0));
+    run(LocalSet::new().run_until(async {
+        for all in pieces.chunks(LANES) {
+            let mut lanes = JoinSet::new();
+            for (said, _) in all {
+                lanes.spawn_local(watch(said.clone(), Arc::clone(&most)));
+            }
+            while let Some(lane) = lanes.join_next().await {
+                lane.expect("a lane");
+            }
+        }
+        let flood = "* 1 EXISTS\r\n".repeat(10_000);
+        watch(format!("{flood}endless"), Arc::clone(&most)).await;
+    }));
+    let most = most.load(Ordering::Relaxed);
+    assert!(most > 1 << 20, "{most} octets");
+    assert!(most < OCTETS_MAX, "{most} octets");
+}
+
+/// Watches a mailbox at a server that idles so, and lists another one meanwhile.
+async fn watch(said: String, most: Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let mut settings = settings(listener.local_addr().expect("bound"), 4);
+    let longest = match said.ends_with("endless") {
+        // The octets end the connection, and no time.
+        true => Duration::from_secs(60),
+        false => TIMES.longest,
+    };
+    settings.times = Times { longest, ..TIMES };
+    let own: Arc<str> = said.as_str().into();
+    let server = tokio::spawn(idle_server(listener, own, Arc::clone(&most)));
+    let mut volume = Volume::new(settings);
+    let mailbox = "log".to_owned();
+    for _ in 0..2 {
+        let watch = Request::Watch {
+            mailbox: mailbox.clone(),
+        };
+        volume.send(Urgency::Idle, watch);
+        let asked = list("data", 1, None);
+        let id = volume.send(Urgency::Waited, asked.clone());
+        let begun = Instant::now();
+        let answer = volume.wait(id).await;
+        let name: String = said.chars().take(80).collect();
+        assert!(
+            answer.is_ok() && can_be(&asked, &answer),
+            "{name}: {answer:?}"
+        );
+        assert!(begun.elapsed() < LONGEST, "{name}: {:?}", begun.elapsed());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // A flood lasts as long as somebody listens.
+    let mut before = None;
+    while said.ends_with("endless") && before != Some(most.load(Ordering::Relaxed)) {
+        before = Some(most.load(Ordering::Relaxed));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    server.abort();
+}
+
+/// A server that is honest but for IDLE.
+async fn idle_server(listener: TcpListener, said: Arc<str>, most: Arc<AtomicU64>) {
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let (said, most) = (Arc::clone(&said), Arc::clone(&most));
+        connections.spawn(async move { idle(stream, &said, &most).await.ok() });
+    }
+}
+
+async fn idle(stream: TcpStream, said: &str, most: &AtomicU64) -> std::io::Result<()> {
+    let honest = Liar {
+        at: At::Greeting,
+        said: "".into(),
+    };
+    let (reader, mut writer) = stream.into_split();
+    let mut lines = BufReader::new(reader).lines();
+    let greeting = format!("* OK [CAPABILITY {ABLE} IDLE] hello\r\n");
+    writer.write_all(greeting.as_bytes()).await?;
+    while let Some(line) = lines.next_line().await? {
+        let (tag, command) = line.split_once(' ').unwrap_or(("", &line));
+        let answer = match command.split(' ').next() {
+            Some("IDLE") => {
+                writer.write_all(b"+ idling\r\n").await?;
+                said.strip_suffix("endless").unwrap_or(said).to_owned()
+            }
+            Some("AUTHENTICATE") => format!("OK [CAPABILITY {ABLE} IDLE] in"),
+            _ => honest.says(Some(command)).into_owned(),
+        };
+        let answer = answer.replace("\r\nOK", &format!("\r\n{tag} OK"));
+        let prefix = if answer.starts_with('*') { "" } else { tag };
+        let end = if answer.ends_with('\n') { "" } else { "\r\n" };
+        let space = if prefix.is_empty() { "" } else { " " };
+        let answer = format!("{prefix}{space}{answer}{end}");
+        writer.write_all(answer.as_bytes()).await?;
+        let mut sent = 0;
+        while command == "IDLE" && said.ends_with("endless") && sent < 4 * OCTETS_MAX {
+            writer.write_all(answer.as_bytes()).await?;
+            sent += answer.len() as u64;
+            most.fetch_max(sent, Ordering::Relaxed);
+        }
+    }
+    Ok(())
 }
