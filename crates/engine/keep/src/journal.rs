@@ -23,10 +23,9 @@ pub use self::error::JournalError;
 
 use self::backlog::{Backlog, lacks_room};
 use self::head::{HEAD, SEALED_MAX, encode_head, name_of, nonce, read_head, segments_of};
-use self::inspect::has_record;
 use self::outcomes::Outcomes;
 pub use self::outcomes::pieces;
-use self::reading::read_records;
+use self::reading::{has_record, read_records};
 use super::record::{self, Part};
 use crate::format::seal::seal;
 

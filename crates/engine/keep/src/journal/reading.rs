@@ -9,6 +9,9 @@ use super::head::{HEAD, RECORD_HEAD, SEALED_MAX, nonce};
 use crate::format::seal::unseal;
 use crate::record::{self, Part};
 
+/// Octets in which a record is looked for at once.
+const WINDOW: u64 = 1 << 20;
+
 /// The content of a place of a segment.
 pub(super) enum Read {
     Record(Vec<Part>, u64),
@@ -76,6 +79,37 @@ pub(super) fn read_record<F: StorageFile>(
     Ok(parts.map_or(Read::Unsealed, |parts| {
         Read::Record(parts, RECORD_HEAD.saturating_add(head.sealed_len.into()))
     }))
+}
+
+/// Whether a whole record stands anywhere from a place on.
+pub(super) fn has_record<F: StorageFile>(
+    key: &[u8; 32],
+    file: &F,
+    (random, first, length): (&[u8; 16], u64, u64),
+    from: u64,
+) -> Result<bool, JournalError> {
+    let mut at = from;
+    while at.saturating_add(RECORD_HEAD) <= length {
+        let octets = WINDOW.min(length.saturating_sub(at));
+        let mut window = vec![0; usize::try_from(octets).unwrap_or(0)];
+        file.read_at(&mut window, at)?;
+        for (place, head) in (at..).zip(window.windows(RECORD_HEAD as usize)) {
+            let position = first.saturating_add(place.saturating_sub(HEAD));
+            if head.first_chunk() == Some(&position.to_le_bytes())
+                && RecordHead::decode(head).is_some()
+                && !matches!(
+                    read_record(key, file, random, (place, length), position)?,
+                    Read::End
+                )
+            {
+                return Ok(true);
+            }
+        }
+        // The next window begins with heads of which this window has a part.
+        let step = octets.saturating_sub(RECORD_HEAD.saturating_sub(1));
+        at = at.saturating_add(step.max(1));
+    }
+    Ok(false)
 }
 
 /// The head of a record.
