@@ -1,0 +1,101 @@
+//! Messages and notifications as contents.
+
+use bytes::Bytes;
+
+use super::body::{BodyPart, MESSAGE_TAG};
+use super::heading::Heading;
+use super::notification::{Ipn, IpnOutcome, NonReceiptFields};
+use crate::ber::{BerError, Element, Kept, Tag, Value, choice, decode, encode, normalise, record};
+
+record! {
+    /// `IPM`: a message between people.
+    pub struct Ipm [Tag::SEQUENCE] {
+        /// `heading`
+        heading: required Heading,
+        /// `body`
+        body: required Vec<BodyPart>,
+    }
+}
+
+choice! {
+    /// `InformationObject`: a content of type P2 or P22.
+    pub enum InformationObject {
+        /// `ipm`
+        Ipm: @0 Ipm,
+        /// `ipn`
+        Ipn: @1 Ipn,
+    }
+}
+
+impl InformationObject {
+    /// Reads a content.
+    ///
+    /// # Errors
+    /// [`BerError`] names the field that is wrong.
+    pub fn decode(content: &Bytes) -> Result<Self, BerError> {
+        decode(content)
+    }
+
+    /// Writes a content.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        encode(self)
+    }
+
+    /// Whether X.420 (1984) has every field of the content, so that the content can be of type P2.
+    #[must_use]
+    pub fn is_1984(&self) -> bool {
+        match self {
+            Self::Ipm(ipm) => {
+                ipm.heading.extensions.is_empty()
+                    && ipm
+                        .heading
+                        .recipients()
+                        .all(|recipient| recipient.recipient_extensions.is_none())
+                    && ipm
+                        .body
+                        .iter()
+                        .all(|part| !matches!(part, BodyPart::Extended(_)))
+            }
+            Self::Ipn(ipn) => {
+                ipn.notification_extensions.is_none()
+                    && !matches!(ipn.outcome, IpnOutcome::Other(_))
+            }
+        }
+    }
+}
+
+impl BodyPart {
+    /// The forwarded message of a body part of type `message`.
+    ///
+    /// # Errors
+    /// [`BerError`] if the body part is not a forwarded message.
+    pub fn forwarded(&self) -> Result<Option<Ipm>, BerError> {
+        let Self::Other(MESSAGE_TAG, octets) = self else {
+            return Ok(None);
+        };
+        let octets = normalise(octets)?;
+        let element = Element::only(&octets)?;
+        for child in element.children()? {
+            let child = child?;
+            if Ipm::accepts(child.tag) {
+                return Ipm::read(&child).map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl NonReceiptFields {
+    /// The returned message.
+    ///
+    /// # Errors
+    /// [`BerError`] if it is not an interpersonal message.
+    pub fn returned(&self) -> Result<Option<Ipm>, BerError> {
+        let Some(Kept(octets)) = &self.returned_ipm else {
+            return Ok(None);
+        };
+        let octets = normalise(octets)?;
+        Ipm::read_tagged(&Element::only(&octets)?).map(Some)
+    }
+}
