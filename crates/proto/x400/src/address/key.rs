@@ -13,6 +13,7 @@ use super::country;
 use super::model::OrAddress;
 use super::text::AddressError;
 use crate::ber::BerError;
+use crate::domain::GlobalDomainIdentifier;
 
 /// Between components; normalised text does not contain the separator.
 const SEPARATOR: char = '\u{0}';
@@ -110,6 +111,23 @@ impl OrAddress {
     /// [`BerError`] if the value of an extension attribute is not of its type.
     pub fn key(&self) -> Result<AddressKey, BerError> {
         Ok(AddressKey::of(&self.attributes()?))
+    }
+}
+
+impl GlobalDomainIdentifier {
+    /// The key for comparison: the key of addresses of the domain, without a user.
+    #[must_use]
+    pub fn key(&self) -> AddressKey {
+        let mut attributes = Attributes::default();
+        attributes.set(Attribute::Country, self.country_name.text());
+        attributes.set(
+            Attribute::Administration,
+            self.administration_domain_name.text(),
+        );
+        if let Some(private) = &self.private_domain_identifier {
+            attributes.set(Attribute::Private, private.text());
+        }
+        AddressKey::of(&attributes)
     }
 }
 

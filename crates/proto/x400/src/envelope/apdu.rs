@@ -17,6 +17,8 @@ use super::report::Report;
 use crate::ber::{
     BerError, END_OF_CONTENTS, Fault, Header, Tag, Value, Writer, decode, encode, extent, segments,
 };
+use crate::domain::MtsIdentifier;
+use crate::trace::TraceInformation;
 
 /// Octets of an envelope, at most; the content is not counted.
 pub const ENVELOPE_OCTETS_MAX: usize = 64 << 20;
@@ -143,6 +145,26 @@ impl Apdu {
             }
             tag if tag == Tag::context(2) => read(octets, "probe").map(Self::Probe),
             tag => Err(BerError::unexpected("MTS-APDU", tag).into()),
+        }
+    }
+
+    /// The identifier of the message, probe or report.
+    #[must_use]
+    pub fn identifier(&self) -> &MtsIdentifier {
+        match self {
+            Self::Message(message) => &message.envelope.message_identifier,
+            Self::Probe(probe) => &probe.probe_identifier,
+            Self::Report(report) => &report.envelope.report_identifier,
+        }
+    }
+
+    /// The trace of the message, probe or report.
+    #[must_use]
+    pub fn trace_information(&self) -> &TraceInformation {
+        match self {
+            Self::Message(message) => &message.envelope.trace_information,
+            Self::Probe(probe) => &probe.trace_information,
+            Self::Report(report) => &report.envelope.trace_information,
         }
     }
 

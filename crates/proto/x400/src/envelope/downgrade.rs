@@ -210,33 +210,24 @@ fn extensions(fields: &mut Extensions) -> Result<(), UnableToDowngrade> {
 fn name(name: &mut OrName) -> Result<(), UnableToDowngrade> {
     name.remove_directory_name();
     common_name(&mut name.address)?;
-    for kind in [
-        (
-            ExtensionAttributeType::TeletexOrganizationName,
-            name.address.standard.organization_name.is_some(),
-        ),
-        (
-            ExtensionAttributeType::UniversalOrganizationName,
-            name.address.standard.organization_name.is_some(),
-        ),
-        (
-            ExtensionAttributeType::TeletexPersonalName,
-            name.address.standard.personal_name.is_some(),
-        ),
-        (
-            ExtensionAttributeType::UniversalPersonalName,
-            name.address.standard.personal_name.is_some(),
-        ),
-    ] {
-        // Another form of an attribute that is there as PrintableString is not needed.
-        if let (kind, true) = kind {
-            name.address
-                .extension
-                .0
-                .retain(|attribute| attribute.kind != kind);
+    let OrAddress {
+        standard,
+        extension,
+        ..
+    } = &mut name.address;
+    // A further form of an attribute is dispensable beside the PrintableString.
+    extension.0.retain(|attribute| match attribute.kind {
+        ExtensionAttributeType::TeletexOrganizationName
+        | ExtensionAttributeType::UniversalOrganizationName => standard.organization_name.is_none(),
+        ExtensionAttributeType::TeletexPersonalName
+        | ExtensionAttributeType::UniversalPersonalName => standard.personal_name.is_none(),
+        ExtensionAttributeType::TeletexOrganizationalUnitNames
+        | ExtensionAttributeType::UniversalOrganizationalUnitNames => {
+            standard.organizational_unit_names.is_empty()
         }
-    }
-    if name.address.extension.0.is_empty() {
+        _ => true,
+    });
+    if extension.0.is_empty() {
         Ok(())
     } else {
         Err(UnableToDowngrade::Address)

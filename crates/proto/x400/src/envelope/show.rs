@@ -242,11 +242,15 @@ fn show_extension(lines: &mut Lines<'_, '_>, field: &ExtensionField) -> fmt::Res
     };
     let name = format!("extension {kind}{critical}");
     match field.decode() {
-        Ok(ExtensionValue::InternalTraceInformation(trace)) => {
+        Ok(Some(ExtensionValue::InternalTraceInformation(trace))) => {
             lines.heading(format_args!("{name}:"))?;
             lines.below(|lines| show_internal_trace(lines, &trace))
         }
-        Ok(value) => lines.line(name, brief(&value)),
+        Ok(Some(value)) => lines.line(name, brief(&value)),
+        Ok(None) => {
+            let octets = field.value.as_ref().map_or(0, |value| value.0.len());
+            lines.line(name, format_args!("{octets} octets"))
+        }
         Err(error) => lines.line(name, format_args!("({error})")),
     }
 }

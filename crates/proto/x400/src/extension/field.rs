@@ -50,17 +50,14 @@ impl ExtensionField {
         }
     }
 
-    /// The value; octets for private extensions and for values of X.509.
+    /// The value of a standard extension; values of X.509 are octets.
     ///
     /// # Errors
     /// [`BerError`] if the value is not of the type of the extension.
-    pub fn decode(&self) -> Result<ExtensionValue, BerError> {
-        let null = || Any(encode(&Null));
-        let value = self.value.clone().unwrap_or_else(null);
-        match self.standard_kind() {
-            Some(kind) => ExtensionValue::decode(kind, value),
-            None => Ok(ExtensionValue::Other(StandardExtension::Other(0), value)),
-        }
+    pub fn decode(&self) -> Result<Option<ExtensionValue>, BerError> {
+        let value = || self.value.clone().unwrap_or_else(|| Any(encode(&Null)));
+        let decode = |kind| ExtensionValue::decode(kind, value());
+        self.standard_kind().map(decode).transpose()
     }
 }
 
@@ -82,7 +79,7 @@ impl Extensions {
     /// # Errors
     /// [`BerError`] if the value is not of the type of the extension.
     pub fn value(&self, kind: StandardExtension) -> Result<Option<ExtensionValue>, BerError> {
-        self.find(kind).map(ExtensionField::decode).transpose()
+        self.find(kind).map_or(Ok(None), ExtensionField::decode)
     }
 
     /// Adds an extension; if the kind is present, only the value changes, not criticality or place.

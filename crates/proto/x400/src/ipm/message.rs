@@ -7,6 +7,9 @@ use super::heading::Heading;
 use super::notification::{Ipn, IpnOutcome, NonReceiptFields};
 use crate::ber::{BerError, Element, Kept, Tag, Value, choice, decode, encode, normalise, record};
 
+/// The largest tag of a body part of 1984, mixed-mode.
+const LAST_1984_TAG: u32 = 11;
+
 record! {
     /// `IPM`: a message between people.
     pub struct Ipm [Tag::SEQUENCE] {
@@ -52,10 +55,7 @@ impl InformationObject {
                         .heading
                         .recipients()
                         .all(|recipient| recipient.recipient_extensions.is_none())
-                    && ipm
-                        .body
-                        .iter()
-                        .all(|part| !matches!(part, BodyPart::Extended(_)))
+                    && ipm.body.iter().all(BodyPart::is_1984)
             }
             Self::Ipn(ipn) => {
                 ipn.notification_extensions.is_none()
@@ -66,6 +66,15 @@ impl InformationObject {
 }
 
 impl BodyPart {
+    /// Whether X.420 (1984) has the type.
+    fn is_1984(&self) -> bool {
+        match self {
+            Self::Ia5Text(_) => true,
+            Self::Extended(_) => false,
+            Self::Other(number, _) => *number <= LAST_1984_TAG,
+        }
+    }
+
     /// The forwarded message of a body part of type `message`.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
 //! Envelopes: every field, every form, one hop through an MTA, systems of 1984.
 
 use bytes::Bytes;
+use proptest::prelude::*;
 
 use super::sample::{
-    self, ADDRESSES, FORMS, apdus, domain, extension_values, hex, message, time, unknown_element,
-    vary,
+    self, ADDRESSES, Choices, FORMS, apdus, domain, extension_values, hex, message, time,
+    unknown_element, varied_apdu, vary,
 };
 use crate::ber::{Any, Ia5String, Unknown, decode, encode};
 use crate::*;
@@ -16,6 +17,21 @@ fn every_field_is_read_as_written() {
         let read = Apdu::split(&octets).unwrap();
         assert_eq!(read, apdu);
         assert_eq!(read.to_bytes(), octets);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_fields_are_read_as_written(which in 0_usize..3, bits in any::<u64>(), form in 0_usize..FORMS.len()) {
+        let apdu = varied_apdu(which, &mut Choices::new(bits));
+        let octets = apdu.to_bytes();
+        let read = Apdu::split(&octets).unwrap();
+        prop_assert_eq!(&read, &apdu);
+        prop_assert_eq!(read.to_bytes(), octets.clone());
+        let varied = Apdu::split(&vary(&octets, FORMS[form]).into()).unwrap();
+        prop_assert_eq!(without_kept(&varied), without_kept(&apdu));
     }
 }
 
@@ -56,7 +72,7 @@ fn values_of_extensions_are_read_as_written() {
     for value in extension_values() {
         let field = ExtensionField::standard(&value);
         let read: ExtensionField = decode(&encode(&field)).unwrap();
-        assert_eq!(read.decode().unwrap(), value);
+        assert_eq!(read.decode().unwrap(), Some(value));
     }
 }
 
@@ -238,6 +254,31 @@ fn binds_in_both_forms() {
         matches!(initiator.initiator_credentials, Credentials::Simple(password) if password.is(b"pw"))
     );
     assert!(MtaBindArgument::decode(&hex("0401 00")).is_err());
+}
+
+#[test]
+fn domains_of_a_trace_are_compared_by_key() {
+    let known = domain();
+    let same = GlobalDomainIdentifier::new("234", "CARRIER", Some(" acme ")).unwrap();
+    assert_eq!(known.key(), same.key());
+    assert_ne!(
+        known.key(),
+        GlobalDomainIdentifier::new("GB", "Carrier", None)
+            .unwrap()
+            .key()
+    );
+    let address = sample::name(ADDRESSES[0]).address.key().unwrap();
+    assert!(address.starts_with(&known.key()));
+    for apdu in apdus() {
+        assert_eq!(
+            apdu.identifier().global_domain_identifier.key(),
+            known.key()
+        );
+        assert_eq!(
+            apdu.trace_information().0[0].global_domain_identifier,
+            known
+        );
+    }
 }
 
 #[test]

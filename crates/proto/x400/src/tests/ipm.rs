@@ -202,6 +202,11 @@ fn contents_of_1984() {
     };
     plain.heading.extensions.clear();
     plain.body.remove(1);
+    assert!(
+        !InformationObject::Ipm(plain.clone()).is_1984(),
+        "bilaterally-defined is of 1988"
+    );
+    plain.body.remove(1);
     assert!(InformationObject::Ipm(plain).is_1984());
 }
 

@@ -341,6 +341,115 @@ pub(super) fn apdus() -> Vec<Apdu> {
     ]
 }
 
+/// Decides which optional fields are present: one bit for each question.
+pub(super) struct Choices(u64);
+
+impl Choices {
+    pub(super) const fn new(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    fn yes(&mut self) -> bool {
+        self.0 = self.0.rotate_right(1);
+        self.0 & 1 == 1
+    }
+
+    fn optional<T>(&mut self, field: &mut Option<T>) {
+        if !self.yes() {
+            *field = None;
+        }
+    }
+
+    fn default<T: Default>(&mut self, field: &mut T) {
+        if !self.yes() {
+            *field = T::default();
+        }
+    }
+
+    fn some<T>(&mut self, fields: &mut Vec<T>) {
+        fields.retain(|_| self.yes());
+    }
+}
+
+/// The samples with some of their fields. Names keep an address, and lists of recipients a recipient.
+pub(super) fn varied_apdu(which: usize, choices: &mut Choices) -> Apdu {
+    match which {
+        0 => Apdu::Message(varied_message(choices)),
+        1 => Apdu::Probe(varied_probe(choices)),
+        _ => Apdu::Report(Box::new(varied_report(choices))),
+    }
+}
+
+fn varied_message(choices: &mut Choices) -> Message {
+    let mut message = message();
+    let envelope = &mut message.envelope;
+    choices.optional(&mut envelope.original_encoded_information_types);
+    choices.optional(&mut envelope.content_identifier);
+    choices.default(&mut envelope.priority);
+    choices.default(&mut envelope.per_message_indicators);
+    choices.optional(&mut envelope.deferred_delivery_time);
+    choices.optional(&mut envelope.per_domain_bilateral_information);
+    choices.some(&mut envelope.trace_information.0);
+    choices.some(&mut envelope.extensions.0);
+    choices.default(&mut envelope.unknown);
+    let first = envelope.per_recipient_fields[0].clone();
+    choices.some(&mut envelope.per_recipient_fields);
+    envelope.per_recipient_fields.push(first);
+    for recipient in &mut envelope.per_recipient_fields {
+        choices.optional(&mut recipient.explicit_conversion);
+        choices.default(&mut recipient.per_recipient_indicators);
+        choices.some(&mut recipient.extensions.0);
+        choices.default(&mut recipient.unknown);
+    }
+    message
+}
+
+fn varied_probe(choices: &mut Choices) -> ProbeTransferEnvelope {
+    let mut probe = probe();
+    choices.optional(&mut probe.original_encoded_information_types);
+    choices.optional(&mut probe.content_identifier);
+    choices.optional(&mut probe.content_length);
+    choices.default(&mut probe.per_message_indicators);
+    choices.optional(&mut probe.per_domain_bilateral_information);
+    choices.some(&mut probe.trace_information.0);
+    choices.some(&mut probe.extensions.0);
+    choices.default(&mut probe.unknown);
+    for recipient in &mut probe.per_recipient_fields {
+        choices.optional(&mut recipient.explicit_conversion);
+        choices.some(&mut recipient.extensions.0);
+        choices.default(&mut recipient.unknown);
+    }
+    probe
+}
+
+fn varied_report(choices: &mut Choices) -> Report {
+    let mut report = report();
+    choices.some(&mut report.envelope.trace_information.0);
+    choices.some(&mut report.envelope.extensions.0);
+    choices.default(&mut report.envelope.unknown);
+    let content = &mut report.content;
+    choices.optional(&mut content.subject_intermediate_trace_information);
+    choices.optional(&mut content.original_encoded_information_types);
+    choices.optional(&mut content.content_type);
+    choices.optional(&mut content.content_identifier);
+    choices.optional(&mut content.returned_content);
+    choices.optional(&mut content.additional_information);
+    choices.some(&mut content.extensions.0);
+    choices.default(&mut content.unknown);
+    for recipient in &mut content.per_recipient_fields {
+        choices.optional(&mut recipient.originally_intended_recipient_name);
+        choices.optional(&mut recipient.supplementary_information);
+        choices.some(&mut recipient.extensions.0);
+        choices.default(&mut recipient.unknown);
+        let last = &mut recipient.last_trace_information;
+        choices.optional(&mut last.converted_encoded_information_types);
+        if let ReportType::NonDelivery(report) = &mut last.report_type {
+            choices.optional(&mut report.non_delivery_diagnostic_code);
+        }
+    }
+    report
+}
+
 /// The form of [`vary`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Form {
