@@ -1,0 +1,17 @@
+//! osi
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+
+pub mod ber;
+mod pieces;
+#[cfg(test)]
+mod testing;
+pub mod transport;
+
+pub use pieces::Pieces;
