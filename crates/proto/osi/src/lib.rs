@@ -10,6 +10,7 @@
 
 pub mod ber;
 mod pieces;
+pub mod session;
 #[cfg(test)]
 mod testing;
 pub mod transport;
