@@ -8,8 +8,11 @@
     )
 )]
 
+pub mod acse;
 pub mod ber;
 mod pieces;
+pub mod presentation;
+pub mod rtse;
 pub mod session;
 #[cfg(test)]
 mod testing;
