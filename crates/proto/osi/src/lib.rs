@@ -9,7 +9,9 @@
 )]
 
 pub mod acse;
+pub mod association;
 pub mod ber;
+mod limits;
 mod pieces;
 pub mod presentation;
 pub mod rtse;
@@ -18,4 +20,5 @@ pub mod session;
 mod testing;
 pub mod transport;
 
+pub use limits::Limits;
 pub use pieces::Pieces;

@@ -13,6 +13,8 @@ pub enum IncomingState {
     Receiving,
     /// The APDU is complete; the user has not confirmed it.
     Ended,
+    /// A segment ended before its content did: only an interruption, a discard or an abort may follow.
+    Cut,
     /// The user has the APDU from before: everything is confirmed and nothing told.
     Completed,
     /// An exception was reported: everything is thrown away until the sender interrupts or discards.

@@ -161,6 +161,15 @@ impl Outgoing {
         Some(length).filter(|_| begins)
     }
 
+    /// Octets that the segment lacks, if it has begun and not ended.
+    #[must_use]
+    pub const fn lacks(&self) -> u64 {
+        match self.begun {
+            true => self.segment_end.saturating_sub(self.position),
+            false => 0,
+        }
+    }
+
     /// Octets were sent, at most [`room`](Self::room).
     pub const fn advance(&mut self, octets: u64) -> Segment {
         self.position = self.position.saturating_add(octets);

@@ -405,10 +405,7 @@ impl Session {
         let here = self.tokens.holds(Token::Data);
         match self.state {
             State::Sta05B | State::Sta05C => return self.has_unit(requirement::EXCEPTIONS),
-            State::Sta713 | State::Sta04B if may && here => {
-                self.end_ssdu();
-                self.state = State::Sta20;
-            }
+            State::Sta713 | State::Sta04B if may && here => self.state = State::Sta20,
             State::Sta713 | State::Sta19 if may => {}
             _ => return false,
         }

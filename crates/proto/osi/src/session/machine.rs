@@ -303,6 +303,11 @@ impl Session {
         }
     }
 
+    /// The versions that the next S-CONNECT request offers.
+    pub const fn offer_versions(&mut self, versions: u8) {
+        self.config.versions = versions;
+    }
+
     /// S-CONNECT request. The CONNECT SPDU is sent when the transport connection is there. User data above 512 octets propose
     /// version 2 alone.
     ///
@@ -417,13 +422,18 @@ impl Session {
         self.state = State::Sta16;
     }
 
-    /// S-DATA request: a piece of an SSDU.
+    /// S-DATA request: a piece of an SSDU. An SSDU that was begun may be ended after the peer has reported an exception.
     ///
     /// # Errors
     ///
     /// [`NotAllowed`] without the data token, and in states without data transfer.
     pub fn data(&mut self, octets: Pieces, end: bool) -> Result<(), NotAllowed> {
-        if self.state != State::Sta713 || !self.tokens.may(super::Token::Data) {
+        let here = match self.state {
+            State::Sta713 => true,
+            State::Sta20 => self.sending.begun || !self.sending.waiting.is_empty(),
+            _ => false,
+        };
+        if !here || !self.tokens.may(super::Token::Data) {
             return Err(self.refuse_request("S-DATA request"));
         }
         match self.segment {
@@ -478,10 +488,10 @@ impl Session {
         }
     }
 
-    /// Ends the SSDU that is being sent, so that another SPDU may follow. The peer throws it away.
+    /// Ends the SSDU that is being sent, so that another SPDU may follow.
     pub(super) fn end_ssdu(&mut self) {
         match self.segment {
-            _ if !self.sending.begun => {}
+            _ if !self.sending.begun && self.sending.waiting.is_empty() => {}
             0 => self.output.push_back((Pieces::new(), true)),
             segment => self.send_segment(segment, true),
         }

@@ -1,0 +1,6 @@
+mod breaks;
+mod hostile;
+mod pair;
+mod refusals;
+mod story;
+mod tshark;
