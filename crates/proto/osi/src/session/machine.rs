@@ -191,6 +191,8 @@ pub struct Session {
 struct Assembly {
     collected: Pieces,
     token: Option<Spdu>,
+    /// The SPDU that is neither a token SPDU nor DATA TRANSFER. It counts when the TSDU ends.
+    spdu: Option<Spdu>,
     /// The enclosure of the DATA TRANSFER SPDU whose user information arrives.
     data: Option<Enclosure>,
     /// Whether the user information is thrown away.
@@ -587,13 +589,20 @@ impl Session {
                 self.begin_data(enclosure)?;
                 return self.user_information(enclosure, rest.into_bytes(), end);
             }
-            self.whole_spdu(spdu, end)?;
+            self.whole_spdu(spdu)?;
         }
         match end && !self.assembly.collected.is_empty() {
             true => Err(Fault::Malformed(SpduError::Length)),
-            false if end => self.token_alone(),
+            false if end => self.end_of_tsdu(),
             false => Ok(()),
         }
+    }
+
+    fn end_of_tsdu(&mut self) -> Result<(), Fault> {
+        if let Some(spdu) = self.assembly.spdu.take() {
+            self.spdu(spdu)?;
+        }
+        self.token_alone()
     }
 
     /// Takes the next SPDU off the collected octets, if it is there.
@@ -619,16 +628,16 @@ impl Session {
     }
 
     /// Takes an SPDU that has no user information. Only token SPDUs may have another behind them.
-    fn whole_spdu(&mut self, spdu: Spdu, end: bool) -> Result<(), Fault> {
-        if self.assembly.token.is_none() && spdu.kind().category() == 0 {
+    fn whole_spdu(&mut self, spdu: Spdu) -> Result<(), Fault> {
+        let first = self.assembly.token.is_none() && self.assembly.spdu.is_none();
+        if first && spdu.kind().category() == 0 {
             self.assembly.token = Some(spdu);
             return Ok(());
         }
-        if !end || !self.assembly.collected.is_empty() {
-            return Err(Fault::Malformed(SpduError::Concatenation));
+        match self.assembly.spdu.replace(spdu) {
+            None => Ok(()),
+            Some(_) => Err(Fault::Malformed(SpduError::Concatenation)),
         }
-        self.spdu(spdu)?;
-        self.token_alone()
     }
 
     /// Takes the token SPDU, after the SPDU that stands behind it: tokens are given when their rights have been used.

@@ -492,3 +492,12 @@ fn long_spdus_are_refused_before_they_are_there() {
         )))
     ));
 }
+
+#[test]
+fn a_tsdu_may_end_with_no_octets() {
+    let (_, mut b) = established(2, 99);
+    b.receive(hex("0100 2d05 2903020101"), false);
+    assert_eq!(b.poll(), None);
+    b.receive(Bytes::new(), true);
+    assert_eq!(b.poll(), Some(SessionEvent::ActivityStart(hex("020101"))));
+}
