@@ -102,6 +102,9 @@ fn initiator(mode: Mode) -> Association {
 fn damage(octets: &[u8], changes: &[(prop::sample::Index, u8, u8)]) -> Vec<u8> {
     let mut damaged = octets.to_vec();
     for (place, kind, value) in changes {
+        if damaged.is_empty() {
+            damaged.push(0);
+        }
         let at = place.index(damaged.len());
         match kind % 5 {
             0 => damaged[at] = *value,
