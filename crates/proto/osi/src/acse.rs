@@ -13,6 +13,7 @@
 
 mod apdu;
 mod associate;
+mod information;
 
 pub use apdu::{Apdu, Source};
 pub use associate::{

@@ -25,13 +25,14 @@ mod closing;
 mod event;
 mod machine;
 mod opening;
+mod phase;
 mod receiving;
 mod request;
 mod responding;
 mod sending;
 
-pub use event::{AbortCause, Event, Opened, Rejected, Rejection, ResumeIndication};
-pub use machine::{Association, AssociationError, Output, Timer};
+pub use event::{AbortCause, Event, Opened, Output, Rejected, Rejection, ResumeIndication, Timer};
+pub use machine::{Association, AssociationError};
 pub use request::{
     AcceptRequest, Addresses, Mode, OpenIndication, OpenRequest, Profile, RejectRequest,
     ResponderConfig, TransferFrom,

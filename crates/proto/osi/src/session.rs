@@ -14,6 +14,8 @@
 //! for ABORT ACCEPT to reuse the connection) does not occur. Class 0 has no expedited data, so PREPARE does not occur either.
 
 mod activity;
+mod assembly;
+mod establishing;
 mod machine;
 mod parameters;
 mod releasing;

@@ -2,12 +2,10 @@
 
 use bytes::Bytes;
 
+use super::information::{read_information, write_information};
 use super::{Aare, Aarq};
 use crate::ber::{BerError, Element, External, Reader, Tag, write};
 use crate::pieces::Pieces;
-
-/// The most values of user information.
-const INFORMATION_MAX: usize = 16;
 
 /// Who aborts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,29 +91,4 @@ fn read_release(element: &Element) -> Result<(Option<i64>, Vec<External>), BerEr
         }
     }
     Ok((code, read_information(information.as_ref())?))
-}
-
-pub(super) fn write_information(information: &[External]) -> Option<Pieces> {
-    match information {
-        [] => None,
-        values => Some(write::constructed(
-            Tag::context(30),
-            values.iter().map(External::write),
-        )),
-    }
-}
-
-pub(super) fn read_information(field: Option<&Element>) -> Result<Vec<External>, BerError> {
-    let mut values = Vec::new();
-    let Some(field) = field else {
-        return Ok(values);
-    };
-    let mut items = field.reader()?;
-    while let Some(item) = items.read()? {
-        if values.len() >= INFORMATION_MAX {
-            return Err(BerError::Content("bounded user information"));
-        }
-        values.push(External::read(&item)?);
-    }
-    Ok(values)
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::apdu::{read_information, write_information};
+use super::information::{read_information, write_information};
 use crate::ber::{BerError, BitString, Element, External, ObjectIdentifier, Reader, Tag, write};
 use crate::pieces::Pieces;
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::machine::Phase;
+use super::phase::Phase;
 use super::{AbortCause, Association, AssociationError, Event, Mode};
 use crate::acse::{Apdu, Source};
 use crate::ber::External;

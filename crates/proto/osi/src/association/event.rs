@@ -2,12 +2,39 @@
 
 use bytes::Bytes;
 
-use super::OpenIndication;
+use super::request::OpenIndication;
 use crate::acse::{Authentication, Diagnostic, EntityTitle};
+use crate::pieces::Pieces;
 use crate::presentation;
 use crate::rtse::{AbortReason, Broken, Checkpoint, RefuseReason, SessionConnectionIdentifier};
 use crate::session::{Exception, Fault, RefuseReason as SessionRefusal};
 use crate::transport::TransportError;
+
+/// What a host does for an association.
+#[derive(Debug)]
+pub enum Output {
+    /// Write these octets, in order.
+    Write(Pieces),
+    /// An event.
+    Event(Event),
+    /// Close the TCP connection. Nothing follows.
+    Close,
+}
+
+/// Why a timer is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Timer {
+    /// The association is being opened.
+    Association,
+    /// A transfer waits for the peer: for octets, for confirmations.
+    Transfer,
+    /// The turn was given, and the peer has not taken it.
+    Turn,
+    /// The association is being released.
+    Release,
+    /// The session has ended, and the peer has not closed the connection: TIM of X.225.
+    Tim,
+}
 
 /// An event of an association.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,5 +163,5 @@ pub enum AbortCause {
     /// This side, by its host.
     Requested,
     /// This side, because a timer expired.
-    Expired(super::Timer),
+    Expired(Timer),
 }

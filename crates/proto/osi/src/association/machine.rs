@@ -4,43 +4,18 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::{AbortCause, Event, Mode, OpenRequest, ResponderConfig};
+use super::event::{AbortCause, Event, Output, Timer};
+use super::phase::Phase;
+use super::request::ResponderConfig;
 use crate::limits::Limits;
-use crate::pieces::Pieces;
-use crate::presentation::{ContextDefinition, Contexts, DataReader};
-use crate::rtse::{Incoming, IncomingState, Outgoing, OutgoingState, SessionConnectionIdentifier};
+use crate::presentation::DataReader;
+use crate::rtse::{Incoming, IncomingState, Outgoing, OutgoingState};
 use crate::session::{
     NotAllowed, Session, SessionConfig, SessionEvent, SessionTimer, State as SessionState, version,
 };
 use crate::transport::{
     DisconnectReason, Transport, TransportConfig, TransportError, TransportEvent,
 };
-
-/// What a host does for an association.
-#[derive(Debug)]
-pub enum Output {
-    /// Write these octets, in order.
-    Write(Pieces),
-    /// An event.
-    Event(Event),
-    /// Close the TCP connection. Nothing follows.
-    Close,
-}
-
-/// Why a timer is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Timer {
-    /// The association is being opened.
-    Association,
-    /// A transfer waits for the peer: for octets, for confirmations.
-    Transfer,
-    /// The turn was given, and the peer has not taken it.
-    Turn,
-    /// The association is being released.
-    Release,
-    /// The session has ended, and the peer has not closed the connection: TIM of X.225.
-    Tim,
-}
 
 /// A request that has no place now: the fault of the host. Nothing was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -64,36 +39,6 @@ pub enum AssociationError {
     /// No checkpoint has this number.
     #[error("expected a checkpoint that awaits its confirmation; found {0}")]
     Checkpoint(u32),
-}
-
-/// What is agreed on.
-#[derive(Debug)]
-pub(super) struct Agreement {
-    pub(super) mode: Mode,
-    pub(super) contexts: Contexts,
-    /// The context of ACSE, and that of RTSE; 0 in X.410 mode.
-    pub(super) acse: i64,
-    pub(super) rtse: i64,
-    pub(super) monologue: bool,
-    /// Octets of a segment; 0 is no checkpoints.
-    pub(super) segment: u64,
-    pub(super) window: u32,
-    pub(super) identifier: SessionConnectionIdentifier,
-}
-
-/// Where an association is.
-#[derive(Debug)]
-pub(super) enum Phase {
-    /// Before RT-OPEN.
-    Idle,
-    /// RT-OPEN was requested.
-    Opening(Box<OpenRequest>, Vec<ContextDefinition>),
-    /// RT-OPEN was indicated; the host has to answer.
-    Indicated(Box<super::responding::Indicated>),
-    /// Open.
-    Open(Box<Agreement>),
-    /// Ended.
-    Ended,
 }
 
 /// One association over one TCP connection.

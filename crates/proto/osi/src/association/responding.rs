@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::machine::{Agreement, Phase};
 use super::opening::rtse_value;
+use super::phase::{Agreement, Indicated, Phase};
 use super::{
     AcceptRequest, Addresses, Association, AssociationError, Event, Mode, OpenIndication, Profile,
     RejectRequest,
@@ -19,20 +19,6 @@ use crate::presentation::{
 use crate::rtse::{ConnectionData, DialogueMode, Rtoac, Rtorj, Rtorq, SessionConnectionIdentifier};
 use crate::session::{self, Accepting, RefuseReason};
 use crate::transport::Connection;
-
-/// An association that the host has to accept or to reject.
-#[derive(Debug)]
-pub(super) struct Indicated {
-    mode: Mode,
-    negotiation: Negotiation,
-    acse: i64,
-    rtse: i64,
-    application_context: ObjectIdentifier,
-    rtorq: Rtorq,
-    identifier: SessionConnectionIdentifier,
-    session_identifier: session::ConnectionIdentifier,
-    called_session: Option<Bytes>,
-}
 
 impl Association {
     /// Remembers the transport selectors for the indication.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::machine::{Agreement, Phase};
+use super::phase::{Agreement, Phase};
 use super::{AbortCause, Association, AssociationError, Event, Mode, TransferFrom};
 use crate::ber::{Tag, write};
 use crate::pieces::Pieces;

@@ -2,15 +2,16 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{BerError, Header, ObjectIdentifier, Reader, Tag};
+use super::{BerError, Header, ObjectIdentifier, Tag};
 
-/// A value in memory. Its octets are slices of those it was read from.
+/// A value in memory, as slices of the octets that were read.
 #[derive(Debug, Clone)]
 pub struct Element {
     header: Header,
     content: Bytes,
     whole: Bytes,
-    levels: u8,
+    /// Levels of values that may be within.
+    pub(super) levels: u8,
 }
 
 /// A string of bits, the first bit in the highest place of the first octet.
@@ -63,27 +64,6 @@ impl Element {
     #[must_use]
     pub const fn whole(&self) -> &Bytes {
         &self.whole
-    }
-
-    /// Reads the values of the content.
-    ///
-    /// # Errors
-    ///
-    /// [`BerError::Content`] for a primitive value.
-    pub fn reader(&self) -> Result<Reader, BerError> {
-        match self.header.constructed {
-            true => Ok(Reader::nested(self.content.clone(), self.levels)),
-            false => Err(BerError::Content("a constructed value")),
-        }
-    }
-
-    /// The only value within: what an explicit tag is around.
-    ///
-    /// # Errors
-    ///
-    /// [`BerError`] for no value and for several values.
-    pub fn inner(&self) -> Result<Self, BerError> {
-        self.reader()?.only()
     }
 
     /// The content as a BOOLEAN.

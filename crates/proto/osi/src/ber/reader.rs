@@ -18,7 +18,7 @@ impl Reader {
         Self::nested(octets, NESTING_MAX)
     }
 
-    pub(super) const fn nested(rest: Bytes, levels: u8) -> Self {
+    const fn nested(rest: Bytes, levels: u8) -> Self {
         Self { rest, levels }
     }
 
@@ -115,6 +115,29 @@ impl Reader {
             None => Err(BerError::Short),
             Some(header) => Err(BerError::Unexpected(header.tag)),
         }
+    }
+}
+
+impl Element {
+    /// Reads the values of the content.
+    ///
+    /// # Errors
+    ///
+    /// [`BerError::Content`] for a primitive value.
+    pub fn reader(&self) -> Result<Reader, BerError> {
+        match self.is_constructed() {
+            true => Ok(Reader::nested(self.content().clone(), self.levels)),
+            false => Err(BerError::Content("a constructed value")),
+        }
+    }
+
+    /// The only value within: what an explicit tag is around.
+    ///
+    /// # Errors
+    ///
+    /// [`BerError`] for no value and for several values.
+    pub fn inner(&self) -> Result<Self, BerError> {
+        self.reader()?.only()
     }
 }
 

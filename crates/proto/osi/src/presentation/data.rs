@@ -38,7 +38,7 @@ enum Place {
     Identifier,
     /// In a field that is not looked at.
     Skipped,
-    /// In one value, which is encoded as it comes.
+    /// In one encoded value.
     OneValue,
     /// In a string whose content is the encoding of the value.
     Octets,

@@ -5,26 +5,18 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::parameters::SpduError;
-use super::spdu::{USER_DATA_MAX, disconnect, requirement, version};
+use super::spdu::{USER_DATA_MAX, disconnect, version};
 use super::tokens::Position;
 use super::{
     Abort, Accept, ActivityResume, Connect, ConnectionIdentifier, Enclosure, Exception, Incoming,
-    Item, OverflowAccept, Refuse, RefuseReason, Spdu, State, Tokens,
+    Refuse, Spdu, State, Tokens,
 };
 use crate::pieces::Pieces;
 
-/// User data of a connection above this travel in CONNECT DATA OVERFLOW SPDUs (X.225 clause 8.3.3).
-const OVERFLOW: usize = 10_240;
-/// User data of one CONNECT DATA OVERFLOW SPDU: its length fits 16 bits.
-const OVERFLOW_PART: usize = 65_000;
 /// The most octets of user data of an SPDU other than DATA TRANSFER and CONNECT.
 const PART_MAX: usize = 65_000;
 /// User data of ABORT in version 1.
 const ABORT_USER_DATA_MAX: usize = 9;
-/// TSDUs that a TSDU maximum size leaves room for headers in.
-const TSDU_MIN: usize = 64;
-/// Headers of a segment of user information: GIVE TOKENS, DATA TRANSFER with an enclosure item.
-const SEGMENT_HEADER: usize = 7;
 
 /// What bounds a session, and the versions it speaks.
 #[derive(Debug, Clone)]
@@ -164,7 +156,7 @@ pub struct Session {
     pub(super) state: State,
     pub(super) config: SessionConfig,
     /// Vtca: this side accepted the transport connection.
-    acceptor: bool,
+    pub(super) acceptor: bool,
     pub(super) version: u8,
     pub(super) requirements: u16,
     pub(super) tokens: Position,
@@ -175,37 +167,37 @@ pub struct Session {
     pub(super) vm: u32,
     pub(super) vr: u32,
     pub(super) vsc: bool,
-    connecting: Option<Connecting>,
-    request: Option<Connect>,
-    overflow: Pieces,
+    pub(super) connecting: Option<Connecting>,
+    pub(super) request: Option<Connect>,
+    pub(super) overflow: Pieces,
     /// Octets of user data in a segment that is sent; 0 without segmenting.
-    segment: usize,
-    assembly: Assembly,
-    sending: Sending,
+    pub(super) segment: usize,
+    pub(super) assembly: Assembly,
+    pub(super) sending: Sending,
     events: VecDeque<SessionEvent>,
     output: VecDeque<(Pieces, bool)>,
 }
 
 /// What has arrived of a TSDU.
 #[derive(Debug, Default)]
-struct Assembly {
-    collected: Pieces,
-    token: Option<Spdu>,
+pub(super) struct Assembly {
+    pub(super) collected: Pieces,
+    pub(super) token: Option<Spdu>,
     /// The SPDU that is neither a token SPDU nor DATA TRANSFER. It counts when the TSDU ends.
-    spdu: Option<Spdu>,
+    pub(super) spdu: Option<Spdu>,
     /// The enclosure of the DATA TRANSFER SPDU whose user information arrives.
-    data: Option<Enclosure>,
+    pub(super) data: Option<Enclosure>,
     /// Whether the user information is thrown away.
-    discards: bool,
+    pub(super) discards: bool,
     /// Whether an SSDU has begun and not ended.
-    open: bool,
+    pub(super) open: bool,
 }
 
 /// What has been sent of an SSDU.
 #[derive(Debug, Default)]
-struct Sending {
-    begun: bool,
-    waiting: Pieces,
+pub(super) struct Sending {
+    pub(super) begun: bool,
+    pub(super) waiting: Pieces,
 }
 
 impl Session {
@@ -310,120 +302,6 @@ impl Session {
         self.config.versions = versions;
     }
 
-    /// S-CONNECT request. The CONNECT SPDU is sent when the transport connection is there. User data above 512 octets propose
-    /// version 2 alone.
-    ///
-    /// # Errors
-    ///
-    /// [`NotAllowed`] in another state than STA 01, and for user data above the limit of the version.
-    pub fn connect(&mut self, request: Connecting) -> Result<(), NotAllowed> {
-        let length = request.user_data.len();
-        let two = self.config.versions & version::TWO != 0;
-        let fits = length <= USER_DATA_MAX || (two && length <= self.config.connect_user_data_max);
-        if self.state != State::Sta01 || self.acceptor || !fits {
-            return Err(self.refuse_request("S-CONNECT request"));
-        }
-        self.connecting = Some(request);
-        self.state = State::Sta01B;
-        Ok(())
-    }
-
-    /// T-CONNECT confirm.
-    pub fn transport_connected(&mut self) {
-        let (State::Sta01B, Some(request)) = (self.state, self.connecting.take()) else {
-            return;
-        };
-        let mut user_data = Pieces::from(request.user_data);
-        let overflow = user_data.len() > OVERFLOW;
-        let versions = match user_data.len() > USER_DATA_MAX {
-            true => version::TWO,
-            false => self.config.versions,
-        };
-        let connect = Connect {
-            identifier: request.identifier,
-            item: Item {
-                versions,
-                token_setting: if request.responder_has_tokens {
-                    0x15
-                } else {
-                    0
-                },
-                ..Item::default()
-            },
-            requirements: super::REQUIREMENTS,
-            calling: request.calling,
-            called: request.called,
-            overflow,
-            user_data: user_data.take(OVERFLOW).into_bytes(),
-        };
-        self.overflow = user_data;
-        self.send(&Spdu::Connect(connect.clone()));
-        self.request = Some(connect);
-        self.state = if overflow {
-            State::Sta02B
-        } else {
-            State::Sta02A
-        };
-    }
-
-    /// S-CONNECT response, accepted.
-    ///
-    /// # Errors
-    ///
-    /// [`NotAllowed`] in another state than STA 08, and for user data above the limit of the version.
-    pub fn accept(&mut self, response: Accepting) -> Result<(), NotAllowed> {
-        let (State::Sta08, true) = (self.state, self.fits(&response.user_data)) else {
-            return Err(self.refuse_request("S-CONNECT response"));
-        };
-        let request = self.request.take().unwrap_or_default();
-        let accept = Accept {
-            identifier: response.identifier,
-            item: Item {
-                options: 0,
-                versions: self.version,
-                // A choice that is left to the called user is taken as the initiator's.
-                token_setting: request.item.token_setting & 0x15,
-                tsdu_maximum: request.item.tsdu_maximum,
-                initial_serial: request.item.initial_serial,
-            },
-            please: Tokens::NONE,
-            requirements: super::REQUIREMENTS & request.requirements,
-            responding: response.responding,
-            user_data: response.user_data,
-        };
-        self.send(&Spdu::Accept(accept.clone()));
-        self.established(&accept, accept.item.tsdu_maximum.1);
-        Ok(())
-    }
-
-    /// S-CONNECT response, refused. The user data must fit the version; those of version 1 are cut off at 512 octets.
-    ///
-    /// # Errors
-    ///
-    /// [`NotAllowed`] in another state than STA 08.
-    pub fn refuse(&mut self, reason: RefuseReason, user_data: Bytes) -> Result<(), NotAllowed> {
-        if self.state != State::Sta08 {
-            return Err(self.refuse_request("S-CONNECT response"));
-        }
-        let fits = self.fits(&user_data);
-        self.send_refuse(reason, if fits { user_data } else { Bytes::new() });
-        Ok(())
-    }
-
-    fn send_refuse(&mut self, reason: RefuseReason, user_data: Bytes) {
-        let versions = self.config.versions;
-        let request = self.request.take().unwrap_or_default();
-        self.send(&Spdu::Refuse(Refuse {
-            identifier: request.identifier,
-            disconnect: disconnect::RELEASED,
-            requirements: Some(super::REQUIREMENTS),
-            versions: Some(versions).filter(|_| reason == RefuseReason::Version),
-            reason,
-            user_data,
-        }));
-        self.state = State::Sta16;
-    }
-
     /// S-DATA request: a piece of an SSDU. An SSDU that was begun may be ended after the peer has reported an exception.
     ///
     /// # Errors
@@ -517,7 +395,7 @@ impl Session {
     }
 
     /// The fault of the peer: S-P-ABORT indication, ABORT SPDU, STA 16 (X.225 Annex A clause A.4.1.2).
-    fn fail(&mut self, fault: Fault) {
+    pub(super) fn fail(&mut self, fault: Fault) {
         self.assembly = Assembly::default();
         match self.state {
             State::Sta01 => {}
@@ -558,316 +436,5 @@ impl Session {
         if self.timer() == Some(timer) {
             self.disconnect();
         }
-    }
-
-    /// T-DATA indication: a piece of a TSDU. Pieces of user information become events as they come; the octets of other
-    /// SPDUs are collected up to the limit.
-    pub fn receive(&mut self, octets: Bytes, end: bool) {
-        if self.state == State::Sta01 {
-            return;
-        }
-        match self.assemble(octets, end) {
-            Ok(()) if end => {
-                self.assembly = Assembly {
-                    open: self.assembly.open,
-                    ..Assembly::default()
-                }
-            }
-            Ok(()) => {}
-            Err(fault) => self.fail(fault),
-        }
-    }
-
-    fn assemble(&mut self, octets: Bytes, end: bool) -> Result<(), Fault> {
-        if let Some(enclosure) = self.assembly.data {
-            return self.user_information(enclosure, octets, end);
-        }
-        self.assembly.collected.push(octets);
-        while let Some(spdu) = self.next_spdu()? {
-            if let Spdu::DataTransfer(enclosure) = spdu {
-                let rest = std::mem::take(&mut self.assembly.collected);
-                self.begin_data(enclosure)?;
-                return self.user_information(enclosure, rest.into_bytes(), end);
-            }
-            self.whole_spdu(spdu)?;
-        }
-        match end && !self.assembly.collected.is_empty() {
-            true => Err(Fault::Malformed(SpduError::Length)),
-            false if end => self.end_of_tsdu(),
-            false => Ok(()),
-        }
-    }
-
-    fn end_of_tsdu(&mut self) -> Result<(), Fault> {
-        if let Some(spdu) = self.assembly.spdu.take() {
-            self.spdu(spdu)?;
-        }
-        self.token_alone()
-    }
-
-    /// Takes the next SPDU off the collected octets, if it is there.
-    fn next_spdu(&mut self) -> Result<Option<Spdu>, Fault> {
-        let collected = &mut self.assembly.collected;
-        let mut head = [0; 4];
-        let found = collected.peek(&mut head);
-        let Some(length) = Spdu::length(head.get(..found).unwrap_or(&head)) else {
-            return Ok(None);
-        };
-        let limit = self.config.spdu_max;
-        if length > limit {
-            return Err(Fault::Malformed(SpduError::TooLong(limit)));
-        }
-        if collected.len() < length {
-            return Ok(None);
-        }
-        let octets = collected.take(length).into_bytes();
-        let second = self.assembly.token.is_some();
-        Spdu::read(&octets, second)
-            .map(Some)
-            .map_err(Fault::Malformed)
-    }
-
-    /// Takes an SPDU that has no user information. Only token SPDUs may have another behind them.
-    fn whole_spdu(&mut self, spdu: Spdu) -> Result<(), Fault> {
-        let first = self.assembly.token.is_none() && self.assembly.spdu.is_none();
-        if first && spdu.kind().category() == 0 {
-            self.assembly.token = Some(spdu);
-            return Ok(());
-        }
-        match self.assembly.spdu.replace(spdu) {
-            None => Ok(()),
-            Some(_) => Err(Fault::Malformed(SpduError::Concatenation)),
-        }
-    }
-
-    /// Takes the token SPDU, after the SPDU that stands behind it: tokens are given when their rights have been used.
-    fn token_alone(&mut self) -> Result<(), Fault> {
-        match self.assembly.token.take() {
-            Some(Spdu::GiveTokens(tokens)) if tokens.is_none() => Ok(()),
-            Some(Spdu::PleaseTokens(tokens, _)) if tokens.is_none() => Ok(()),
-            Some(token) => self.spdu(token),
-            None => Ok(()),
-        }
-    }
-
-    fn begin_data(&mut self, enclosure: Enclosure) -> Result<(), Fault> {
-        let here = Fault::Unexpected(Incoming::DT, self.state);
-        self.assembly.discards = match self.state {
-            State::Sta16 | State::Sta19 => true,
-            State::Sta05B | State::Sta05C | State::Sta20 if self.peer_may_send() => true,
-            State::Sta03 | State::Sta04B | State::Sta713 if self.peer_may_send() => false,
-            _ => return Err(here),
-        };
-        if enclosure.begin == self.assembly.open {
-            return Err(Fault::Malformed(SpduError::Concatenation));
-        }
-        self.assembly.open = !enclosure.end;
-        self.assembly.data = Some(enclosure);
-        Ok(())
-    }
-
-    const fn peer_may_send(&self) -> bool {
-        self.tokens.peer_may(super::Token::Data)
-    }
-
-    fn user_information(
-        &mut self,
-        enclosure: Enclosure,
-        octets: Bytes,
-        end: bool,
-    ) -> Result<(), Fault> {
-        let ends = end && enclosure.end;
-        if !self.assembly.discards && (ends || !octets.is_empty()) {
-            self.tell(SessionEvent::Data(octets, ends));
-        }
-        match end {
-            true => self.token_alone(),
-            false => Ok(()),
-        }
-    }
-
-    /// An SPDU has arrived: the table of X.225 Annex A, by kinds.
-    fn spdu(&mut self, spdu: Spdu) -> Result<(), Fault> {
-        let unexpected = Fault::Unexpected(spdu.kind(), self.state);
-        let known = match self.state {
-            State::Sta16 => self.ended_spdu(&spdu),
-            _ => match spdu {
-                Spdu::Abort(abort) => self.aborted(&abort),
-                Spdu::Connect(connect) => self.requested(connect)?,
-                Spdu::ConnectDataOverflow(data, last) => self.overflowed(data, last)?,
-                Spdu::OverflowAccept(accept) => self.overflow_accepted(accept),
-                Spdu::Accept(accept) => self.accepted(accept),
-                Spdu::Refuse(refuse) => self.refused(refuse),
-                Spdu::Finish(_, data) => self.finish(data),
-                Spdu::Disconnect(data) => self.released(data),
-                other => self.connected_spdu(other),
-            },
-        };
-        if known { Ok(()) } else { Err(unexpected) }
-    }
-
-    /// STA 16: the peer ends the transport connection, or agrees with the end.
-    fn ended_spdu(&mut self, spdu: &Spdu) -> bool {
-        if matches!(spdu, Spdu::Abort(_) | Spdu::AbortAccept | Spdu::Connect(_)) {
-            self.disconnect();
-        }
-        true
-    }
-
-    fn aborted(&mut self, abort: &Abort) -> bool {
-        if !matches!(self.state, State::Sta01C | State::Sta01D) {
-            self.tell(match abort.disconnect & disconnect::USER_ABORT {
-                0 => SessionEvent::ProviderAbort(Fault::Peer(abort.disconnect)),
-                _ => SessionEvent::UserAbort(abort.user_data.clone()),
-            });
-        }
-        self.disconnect();
-        true
-    }
-
-    fn requested(&mut self, connect: Connect) -> Result<bool, Fault> {
-        if self.state != State::Sta01C || !self.acceptor {
-            return Ok(false);
-        }
-        let common = connect.item.versions & self.config.versions;
-        self.version = if common & version::TWO != 0 {
-            version::TWO
-        } else {
-            version::ONE
-        };
-        if common == 0 {
-            self.send_refuse(RefuseReason::Version, Bytes::new());
-            return Ok(true);
-        }
-        if connect.requirements & super::REQUIREMENTS != super::REQUIREMENTS {
-            self.send_refuse(RefuseReason::Provider, Bytes::new());
-            return Ok(true);
-        }
-        let limit = self.config.connect_user_data_max;
-        if connect.user_data.len() > limit {
-            return Err(Fault::Malformed(SpduError::TooLong(limit)));
-        }
-        if connect.overflow {
-            self.overflow = Pieces::from(connect.user_data.clone());
-            self.request = Some(connect);
-            self.send(&Spdu::OverflowAccept(OverflowAccept {
-                tsdu_maximum: (0, 0),
-                versions: self.version,
-            }));
-            self.state = State::Sta01D;
-        } else {
-            self.indicate(connect);
-        }
-        Ok(true)
-    }
-
-    fn overflowed(&mut self, data: Bytes, last: bool) -> Result<bool, Fault> {
-        if self.state != State::Sta01D {
-            return Ok(false);
-        }
-        self.overflow.push(data);
-        let limit = self.config.connect_user_data_max;
-        if self.overflow.len() > limit {
-            return Err(Fault::Malformed(SpduError::TooLong(limit)));
-        }
-        if last {
-            let mut connect = self.request.take().unwrap_or_default();
-            connect.user_data = std::mem::take(&mut self.overflow).into_bytes();
-            self.indicate(connect);
-        }
-        Ok(true)
-    }
-
-    fn indicate(&mut self, connect: Connect) {
-        self.state = State::Sta08;
-        self.request = Some(connect.clone());
-        self.tell(SessionEvent::ConnectIndication(connect));
-    }
-
-    fn overflow_accepted(&mut self, accept: OverflowAccept) -> bool {
-        if self.state != State::Sta02B {
-            return false;
-        }
-        let _selected = accept;
-        while !self.overflow.is_empty() {
-            let part = self.overflow.take(OVERFLOW_PART).into_bytes();
-            let last = self.overflow.is_empty();
-            self.send(&Spdu::ConnectDataOverflow(part, last));
-        }
-        self.state = State::Sta02A;
-        true
-    }
-
-    fn accepted(&mut self, accept: Accept) -> bool {
-        if self.state != State::Sta02A {
-            return false;
-        }
-        let proposed = self.request.take().unwrap_or_default();
-        let selected = accept.item.versions & proposed.item.versions;
-        let all = super::REQUIREMENTS;
-        if selected == 0 || accept.requirements & all != all {
-            return false;
-        }
-        self.version = if selected & version::TWO != 0 {
-            version::TWO
-        } else {
-            version::ONE
-        };
-        self.established(&accept, accept.item.tsdu_maximum.0);
-        self.tell(SessionEvent::ConnectConfirm(accept));
-        true
-    }
-
-    /// Special action 5 of X.225 Annex A.
-    fn established(&mut self, accept: &Accept, tsdu_maximum: u16) {
-        self.state = State::Sta713;
-        self.requirements = accept.requirements;
-        let mut available = Tokens::NONE;
-        for (unit, token) in [
-            (requirement::HALF_DUPLEX, 0x01),
-            (requirement::MINOR_SYNCHRONIZE, 0x04),
-            (requirement::ACTIVITY_MANAGEMENT, 0x10),
-        ] {
-            if self.requirements & unit != 0 {
-                available = available.union(Tokens::from_item(token));
-            }
-        }
-        let of_responder = Tokens::from_item(accept.item.token_setting);
-        let owned = match self.acceptor {
-            true => of_responder,
-            false => available.without(of_responder),
-        };
-        self.tokens = Position {
-            available,
-            owned: available.without(available.without(owned)),
-        };
-        let serial = accept.item.initial_serial.unwrap_or(0);
-        (self.va, self.vm, self.vr, self.vsc) = (serial, serial, 0, false);
-        let maximum = usize::from(tsdu_maximum);
-        self.segment = match maximum < TSDU_MIN {
-            true => 0,
-            false => maximum.saturating_sub(SEGMENT_HEADER),
-        };
-    }
-
-    /// Pretends that a CONNECT SPDU with these versions was sent.
-    #[cfg(test)]
-    pub(super) fn propose(&mut self, versions: u8) {
-        self.request = Some(Connect {
-            item: Item {
-                versions,
-                ..Item::default()
-            },
-            ..Connect::default()
-        });
-    }
-
-    fn refused(&mut self, refuse: Refuse) -> bool {
-        if !matches!(self.state, State::Sta02A | State::Sta02B) {
-            return false;
-        }
-        self.tell(SessionEvent::Refused(refuse));
-        self.disconnect();
-        true
     }
 }

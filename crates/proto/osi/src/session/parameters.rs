@@ -6,7 +6,7 @@ use bytes::Bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpduError {
-    /// No SPDU has this identifier, or not one that is supported.
+    /// No supported SPDU has this identifier.
     #[error("expected a session PDU; found identifier {0}")]
     Identifier(u8),
     /// The lengths of parameters do not add up.

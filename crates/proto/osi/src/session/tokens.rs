@@ -81,7 +81,7 @@ impl Tokens {
 pub(super) struct Position {
     /// Tokens that the functional units have: AV.
     pub(super) available: Tokens,
-    /// Those among them that are on this side: OWNED.
+    /// Available tokens on this side: OWNED.
     pub(super) owned: Tokens,
 }
 
