@@ -126,11 +126,14 @@ impl Association {
     pub(super) fn aborted(&mut self, data: &Bytes) {
         let cause = self.cause(data);
         let completed = cause == AbortCause::ReliableTransfer(AbortReason::TransferCompleted);
-        let discarding = self.outgoing.as_ref().is_some_and(|outgoing| {
-            outgoing.state() == OutgoingState::Discarding && outgoing.is_recovered()
+        let breaks_off = self.outgoing.as_ref().is_some_and(|outgoing| {
+            matches!(
+                outgoing.state(),
+                OutgoingState::Discarding | OutgoingState::Interrupting
+            )
         });
-        if completed && discarding {
-            // The peer has the APDU, so it cannot discard it: the transfer has succeeded before the break.
+        if completed && breaks_off {
+            // The peer has confirmed the APDU, before the break or while this request was under way.
             self.transferred();
         }
         self.end(cause);

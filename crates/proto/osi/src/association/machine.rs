@@ -53,6 +53,8 @@ pub struct Association {
     pub(super) incoming: Option<Incoming>,
     /// Reads the P-DATA that arrive, in normal mode.
     pub(super) reader: Option<DataReader>,
+    /// Whether the last transfer of the peer was confirmed.
+    pub(super) confirmed_last: bool,
     /// Whether the host has to answer before anything else happens.
     pub(super) paused: bool,
     pub(super) next_activity: u32,
@@ -94,6 +96,7 @@ impl Association {
             outgoing: None,
             incoming: None,
             reader: None,
+            confirmed_last: false,
             paused: false,
             next_activity: 1,
             transport_addresses: (None, None),

@@ -32,6 +32,7 @@ impl Association {
     fn begin_incoming(&mut self, activity: Bytes, from: Checkpoint, state: IncomingState) {
         self.incoming = Some(Incoming::new(activity, from, state));
         self.reader = None;
+        self.confirmed_last = false;
     }
 
     /// S-ACTIVITY-RESUME indication: the host has to say what it has.
@@ -228,6 +229,7 @@ impl Association {
                 // The state is STA 10B, so the session confirms.
                 let _confirmed = self.session.activity_end_response();
                 self.incoming = None;
+                self.confirmed_last = true;
                 self.tell(Event::Reconfirmed(activity));
             }
             IncomingState::Refused => {}
@@ -246,13 +248,14 @@ impl Association {
         }
         self.session.activity_end_response()?;
         self.incoming = None;
+        self.confirmed_last = true;
         Ok(())
     }
 
     /// S-ACTIVITY-INTERRUPT indication.
     pub(super) fn transfer_interrupted(&mut self, reason: Exception) {
         let Some(incoming) = self.incoming.take() else {
-            return self.protocol_error();
+            return self.already_completed();
         };
         self.reader = None;
         // The state is STA 11B, so the session answers.
@@ -260,15 +263,25 @@ impl Association {
         self.tell(Event::TransferInterrupted(incoming.secured(), reason));
     }
 
+    /// The peer breaks off a transfer that this side has confirmed: the request has crossed the confirmation, or the host knows the
+    /// activity from before.
+    fn already_completed(&mut self) {
+        if !self.confirmed_last {
+            return self.protocol_error();
+        }
+        self.send_abort(&Rtab::because(AbortReason::TransferCompleted));
+        self.end(AbortCause::Ours(AbortReason::TransferCompleted));
+    }
+
     /// S-ACTIVITY-DISCARD indication. A completed transfer cannot be discarded: the abort tells the peer so.
     pub(super) fn transfer_discarded(&mut self, reason: Exception) {
         let Some(incoming) = self.incoming.take() else {
-            return self.protocol_error();
+            return self.already_completed();
         };
         self.reader = None;
         if incoming.state() == IncomingState::Completed {
-            self.send_abort(&Rtab::because(AbortReason::TransferCompleted));
-            return self.end(AbortCause::Ours(AbortReason::TransferCompleted));
+            self.confirmed_last = true;
+            return self.already_completed();
         }
         // The state is STA 11C, so the session answers.
         let _answered = self.session.activity_discard_response();

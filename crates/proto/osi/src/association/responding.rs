@@ -172,7 +172,10 @@ impl Association {
             authentication,
             identifier: SessionConnectionIdentifier::from_session(&connect.identifier),
             dialogue_mode: rtorq.dialogue_mode,
-            turn: connect.item.token_setting & 0x01 != 0,
+            turn: connect
+                .item
+                .token_setting
+                .is_some_and(|setting| setting & 0x01 != 0),
             checkpoint_size: rtorq.checkpoint_size,
             window_size: rtorq.window_size,
             data: rtorq.connection_data.clone(),

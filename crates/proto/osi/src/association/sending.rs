@@ -199,6 +199,9 @@ impl Association {
         if !broken.is_resumable() {
             return Err(AssociationError::Checkpoint(0));
         }
+        if broken.checkpoint.position >= broken.length {
+            return Err(AssociationError::Length);
+        }
         self.begin_again(broken)
     }
 

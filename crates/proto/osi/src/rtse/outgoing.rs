@@ -75,7 +75,6 @@ pub struct Outgoing {
     unconfirmed: VecDeque<Checkpoint>,
     confirmed: Checkpoint,
     state: OutgoingState,
-    recovered: bool,
 }
 
 impl Outgoing {
@@ -88,9 +87,7 @@ impl Outgoing {
     /// A transfer that continues behind the last confirmed checkpoint.
     #[must_use]
     pub fn resumed(activity: u32, broken: &Broken, segment: u64, window: u32) -> Self {
-        let mut outgoing = Self::from(activity, broken.length, broken.checkpoint, segment, window);
-        outgoing.recovered = true;
-        outgoing
+        Self::from(activity, broken.length, broken.checkpoint, segment, window)
     }
 
     fn from(activity: u32, length: u64, from: Checkpoint, segment: u64, window: u32) -> Self {
@@ -105,7 +102,6 @@ impl Outgoing {
             unconfirmed: VecDeque::new(),
             confirmed: from,
             state: OutgoingState::Sending,
-            recovered: false,
         };
         outgoing.begin_segment();
         outgoing
@@ -135,12 +131,6 @@ impl Outgoing {
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.position
-    }
-
-    /// Whether the transfer was continued from another session connection or after an interruption.
-    #[must_use]
-    pub const fn is_recovered(&self) -> bool {
-        self.recovered
     }
 
     /// Octets that may be sent now: the rest of the segment, or nothing while the window is full.

@@ -381,7 +381,8 @@ impl Session {
             self.state,
             State::Sta713 | State::Sta10B | State::Sta19 | State::Sta20
         );
-        if !here || !self.activity || !self.tokens.peer_holds(Token::MajorActivity) {
+        // Outside of an activity, they have crossed the confirmation of its end.
+        if !here || !self.tokens.peer_holds(Token::MajorActivity) {
             return false;
         }
         self.drop_ssdu();

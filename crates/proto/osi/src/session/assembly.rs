@@ -26,57 +26,65 @@ impl Session {
         }
     }
 
-    pub(super) fn assemble(&mut self, octets: Bytes, end: bool) -> Result<(), Fault> {
+    fn assemble(&mut self, octets: Bytes, end: bool) -> Result<(), Fault> {
         if let Some(enclosure) = self.assembly.data {
             return self.user_information(enclosure, octets, end);
         }
-        self.assembly.collected.push(octets);
-        while let Some(spdu) = self.next_spdu()? {
+        let mut rest = octets;
+        if !self.assembly.held.is_empty() {
+            self.assembly.held.extend_from_slice(&rest);
+            if self.spdu_length(&self.assembly.held)?.is_none() && !end {
+                return Ok(());
+            }
+            rest = self.assembly.held.split().freeze();
+        }
+        while let Some(spdu) = self.next_spdu(&mut rest)? {
             if let Spdu::DataTransfer(enclosure) = spdu {
-                let rest = std::mem::take(&mut self.assembly.collected);
                 self.begin_data(enclosure)?;
-                return self.user_information(enclosure, rest.into_bytes(), end);
+                return self.user_information(enclosure, rest, end);
             }
             self.whole_spdu(spdu)?;
         }
-        match end && !self.assembly.collected.is_empty() {
+        match end {
+            true if rest.is_empty() => self.end_of_tsdu(),
             true => Err(Fault::Malformed(SpduError::Length)),
-            false if end => self.end_of_tsdu(),
-            false => Ok(()),
+            false => {
+                self.assembly.held.extend_from_slice(&rest);
+                Ok(())
+            }
         }
     }
 
-    pub(super) fn end_of_tsdu(&mut self) -> Result<(), Fault> {
+    fn end_of_tsdu(&mut self) -> Result<(), Fault> {
         if let Some(spdu) = self.assembly.spdu.take() {
             self.spdu(spdu)?;
         }
         self.token_alone()
     }
 
-    /// Takes the next SPDU off the collected octets, if it is there.
-    pub(super) fn next_spdu(&mut self) -> Result<Option<Spdu>, Fault> {
-        let collected = &mut self.assembly.collected;
-        let mut head = [0; 4];
-        let found = collected.peek(&mut head);
-        let Some(length) = Spdu::length(head.get(..found).unwrap_or(&head)) else {
+    /// The length of the SPDU at the beginning of the octets, if it is there as a whole.
+    fn spdu_length(&self, octets: &[u8]) -> Result<Option<usize>, Fault> {
+        let limit = self.config.spdu_max;
+        match Spdu::length(octets) {
+            Some(length) if length > limit => Err(Fault::Malformed(SpduError::TooLong(limit))),
+            length => Ok(length.filter(|length| *length <= octets.len())),
+        }
+    }
+
+    /// Takes the next SPDU off the octets, if it is there.
+    fn next_spdu(&mut self, octets: &mut Bytes) -> Result<Option<Spdu>, Fault> {
+        let Some(length) = self.spdu_length(octets)? else {
             return Ok(None);
         };
-        let limit = self.config.spdu_max;
-        if length > limit {
-            return Err(Fault::Malformed(SpduError::TooLong(limit)));
-        }
-        if collected.len() < length {
-            return Ok(None);
-        }
-        let octets = collected.take(length).into_bytes();
+        let spdu = octets.split_to(length);
         let second = self.assembly.token.is_some();
-        Spdu::read(&octets, second)
+        Spdu::read(&spdu, second)
             .map(Some)
             .map_err(Fault::Malformed)
     }
 
     /// Takes an SPDU that has no user information. Only token SPDUs may have another behind them.
-    pub(super) fn whole_spdu(&mut self, spdu: Spdu) -> Result<(), Fault> {
+    fn whole_spdu(&mut self, spdu: Spdu) -> Result<(), Fault> {
         let first = self.assembly.token.is_none() && self.assembly.spdu.is_none();
         if first && spdu.kind().category() == 0 {
             self.assembly.token = Some(spdu);
@@ -89,7 +97,7 @@ impl Session {
     }
 
     /// Takes the token SPDU, after the SPDU that stands behind it: tokens are given when their rights have been used.
-    pub(super) fn token_alone(&mut self) -> Result<(), Fault> {
+    fn token_alone(&mut self) -> Result<(), Fault> {
         match self.assembly.token.take() {
             Some(Spdu::GiveTokens(tokens)) if tokens.is_none() => Ok(()),
             Some(Spdu::PleaseTokens(tokens, _)) if tokens.is_none() => Ok(()),
@@ -98,7 +106,7 @@ impl Session {
         }
     }
 
-    pub(super) fn begin_data(&mut self, enclosure: Enclosure) -> Result<(), Fault> {
+    fn begin_data(&mut self, enclosure: Enclosure) -> Result<(), Fault> {
         let here = Fault::Unexpected(Incoming::DT, self.state);
         self.assembly.discards = match self.state {
             State::Sta16 | State::Sta19 => true,
@@ -114,11 +122,11 @@ impl Session {
         Ok(())
     }
 
-    pub(super) const fn peer_may_send(&self) -> bool {
+    const fn peer_may_send(&self) -> bool {
         self.tokens.peer_may(super::Token::Data)
     }
 
-    pub(super) fn user_information(
+    fn user_information(
         &mut self,
         enclosure: Enclosure,
         octets: Bytes,
@@ -135,7 +143,7 @@ impl Session {
     }
 
     /// An SPDU has arrived: the table of X.225 Annex A, by kinds.
-    pub(super) fn spdu(&mut self, spdu: Spdu) -> Result<(), Fault> {
+    fn spdu(&mut self, spdu: Spdu) -> Result<(), Fault> {
         let unexpected = Fault::Unexpected(spdu.kind(), self.state);
         let known = match self.state {
             State::Sta16 => self.ended_spdu(&spdu),
@@ -155,14 +163,14 @@ impl Session {
     }
 
     /// STA 16: the peer ends the transport connection, or agrees with the end.
-    pub(super) fn ended_spdu(&mut self, spdu: &Spdu) -> bool {
+    fn ended_spdu(&mut self, spdu: &Spdu) -> bool {
         if matches!(spdu, Spdu::Abort(_) | Spdu::AbortAccept | Spdu::Connect(_)) {
             self.disconnect();
         }
         true
     }
 
-    pub(super) fn aborted(&mut self, abort: &Abort) -> bool {
+    fn aborted(&mut self, abort: &Abort) -> bool {
         if !matches!(self.state, State::Sta01C | State::Sta01D) {
             self.tell(match abort.disconnect & disconnect::USER_ABORT {
                 0 => SessionEvent::ProviderAbort(Fault::Peer(abort.disconnect)),

@@ -55,11 +55,11 @@ impl Session {
             identifier: request.identifier,
             item: Item {
                 versions,
-                token_setting: if request.responder_has_tokens {
+                token_setting: Some(if request.responder_has_tokens {
                     0x15
                 } else {
                     0
-                },
+                }),
                 ..Item::default()
             },
             requirements: super::REQUIREMENTS,
@@ -94,7 +94,7 @@ impl Session {
                 options: 0,
                 versions: self.version,
                 // A choice that is left to the called user is taken as the initiator's.
-                token_setting: request.item.token_setting & 0x15,
+                token_setting: request.item.token_setting.map(|setting| setting & 0x15),
                 tsdu_maximum: request.item.tsdu_maximum,
                 initial_serial: request.item.initial_serial,
             },
@@ -122,7 +122,7 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn send_refuse(&mut self, reason: RefuseReason, user_data: Bytes) {
+    fn send_refuse(&mut self, reason: RefuseReason, user_data: Bytes) {
         let versions = self.config.versions;
         let request = self.request.take().unwrap_or_default();
         self.send(&Spdu::Refuse(Refuse {
@@ -159,7 +159,7 @@ impl Session {
             return Err(Fault::Malformed(SpduError::TooLong(limit)));
         }
         if connect.overflow {
-            self.overflow = Pieces::from(connect.user_data.clone());
+            self.overflowing.extend_from_slice(&connect.user_data);
             self.request = Some(connect);
             self.send(&Spdu::OverflowAccept(OverflowAccept {
                 tsdu_maximum: (0, 0),
@@ -176,20 +176,20 @@ impl Session {
         if self.state != State::Sta01D {
             return Ok(false);
         }
-        self.overflow.push(data);
         let limit = self.config.connect_user_data_max;
-        if self.overflow.len() > limit {
+        if self.overflowing.len().saturating_add(data.len()) > limit {
             return Err(Fault::Malformed(SpduError::TooLong(limit)));
         }
+        self.overflowing.extend_from_slice(&data);
         if last {
             let mut connect = self.request.take().unwrap_or_default();
-            connect.user_data = std::mem::take(&mut self.overflow).into_bytes();
+            connect.user_data = std::mem::take(&mut self.overflowing).into();
             self.indicate(connect);
         }
         Ok(true)
     }
 
-    pub(super) fn indicate(&mut self, connect: Connect) {
+    fn indicate(&mut self, connect: Connect) {
         self.state = State::Sta08;
         self.request = Some(connect.clone());
         self.tell(SessionEvent::ConnectIndication(connect));
@@ -209,11 +209,14 @@ impl Session {
         true
     }
 
-    pub(super) fn accepted(&mut self, accept: Accept) -> bool {
+    pub(super) fn accepted(&mut self, mut accept: Accept) -> bool {
         if self.state != State::Sta02A {
             return false;
         }
         let proposed = self.request.take().unwrap_or_default();
+        // The tokens are where the initiator wants them, unless the responder says otherwise.
+        let setting = accept.item.token_setting.or(proposed.item.token_setting);
+        accept.item.token_setting = setting;
         let selected = accept.item.versions & proposed.item.versions;
         let all = super::REQUIREMENTS;
         if selected == 0 || accept.requirements & all != all {
@@ -230,7 +233,7 @@ impl Session {
     }
 
     /// Special action 5 of X.225 Annex A.
-    pub(super) fn established(&mut self, accept: &Accept, tsdu_maximum: u16) {
+    fn established(&mut self, accept: &Accept, tsdu_maximum: u16) {
         self.state = State::Sta713;
         self.requirements = accept.requirements;
         let mut available = Tokens::NONE;
@@ -243,7 +246,7 @@ impl Session {
                 available = available.union(Tokens::from_item(token));
             }
         }
-        let of_responder = Tokens::from_item(accept.item.token_setting);
+        let of_responder = Tokens::from_item(accept.item.token_setting.unwrap_or(0));
         let owned = match self.acceptor {
             true => of_responder,
             false => available.without(of_responder),

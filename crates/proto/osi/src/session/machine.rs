@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::parameters::SpduError;
 use super::spdu::{USER_DATA_MAX, disconnect, version};
@@ -169,7 +169,10 @@ pub struct Session {
     pub(super) vsc: bool,
     pub(super) connecting: Option<Connecting>,
     pub(super) request: Option<Connect>,
+    /// User data that are still to be sent in CONNECT DATA OVERFLOW SPDUs.
     pub(super) overflow: Pieces,
+    /// Those that have arrived, copied: slices would hold whatever they were read into.
+    pub(super) overflowing: Vec<u8>,
     /// Octets of user data in a segment that is sent; 0 without segmenting.
     pub(super) segment: usize,
     pub(super) assembly: Assembly,
@@ -181,7 +184,8 @@ pub struct Session {
 /// What has arrived of a TSDU.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
-    pub(super) collected: Pieces,
+    /// The beginning of an SPDU, copied: slices would hold whatever they were read into.
+    pub(super) held: BytesMut,
     pub(super) token: Option<Spdu>,
     /// The SPDU that is neither a token SPDU nor DATA TRANSFER. It counts when the TSDU ends.
     pub(super) spdu: Option<Spdu>,
@@ -229,6 +233,7 @@ impl Session {
             connecting: None,
             request: None,
             overflow: Pieces::new(),
+            overflowing: Vec::new(),
             segment: 0,
             assembly: Assembly::default(),
             sending: Sending::default(),

@@ -47,7 +47,6 @@ pub(super) mod code {
     pub(in super::super) const LINKING: u8 = 33;
     pub(in super::super) const ACTIVITY: u8 = 41;
     pub(in super::super) const SERIAL: u8 = 42;
-    pub(in super::super) const MIA_USER_DATA: u8 = 46;
     pub(in super::super) const REFLECT: u8 = 49;
     pub(in super::super) const REASON: u8 = 50;
     pub(in super::super) const CALLING_SELECTOR: u8 = 51;

@@ -68,8 +68,9 @@ pub struct Item {
     pub versions: u8,
     /// The initial serial number.
     pub initial_serial: Option<u32>,
-    /// Where the tokens are at first: two bits each, 0 initiator, 1 responder, 2 choice of the called user.
-    pub token_setting: u8,
+    /// Where the tokens are at first: two bits each, 0 initiator, 1 responder, 2 choice of the called user. ACCEPT may leave it
+    /// out.
+    pub token_setting: Option<u8>,
 }
 
 /// CONNECT.

@@ -501,3 +501,20 @@ fn a_tsdu_may_end_with_no_octets() {
     b.receive(Bytes::new(), true);
     assert_eq!(b.poll(), Some(SessionEvent::ActivityStart(hex("020101"))));
 }
+
+#[test]
+fn an_accept_without_token_settings_leaves_them_as_proposed() {
+    for (responder, here) in [(false, true), (true, false)] {
+        let mut a = Session::initiator(SessionConfig::default());
+        let request = Connecting {
+            responder_has_tokens: responder,
+            ..Connecting::default()
+        };
+        a.connect(request).unwrap();
+        a.transport_connected();
+        a.take_output();
+        a.receive(hex("0e0c 0506 130100 160102 14020249"), true);
+        assert!(matches!(a.poll(), Some(SessionEvent::ConnectConfirm(_))));
+        assert_eq!(a.has_tokens(), here);
+    }
+}

@@ -14,6 +14,8 @@ pub const TPDU_SIZE_MAX: u32 = 65_531;
 const DATA_HEADER: usize = 3;
 /// The largest packet with another TPDU than DT: its length octet, the header, and user data, which class 0 has not.
 const CONTROL_MAX: usize = 512;
+/// Octets that are copied when they come alone.
+const COPIED_MAX: usize = 512;
 /// The largest size that parameter 0xC0 is used for, as peers know it.
 const POWER_MAX: u32 = 8192;
 
@@ -104,6 +106,8 @@ pub struct Transport {
     /// The largest TPDU to send.
     size: u32,
     request: Option<Connection>,
+    /// Whether the network connection has ended: nothing follows the input.
+    ended: bool,
     input: Pieces,
     reading: Reading,
     events: VecDeque<TransportEvent>,
@@ -126,6 +130,7 @@ impl Transport {
             },
             size: 128,
             request: None,
+            ended: false,
             input: Pieces::new(),
             reading: Reading::Packet,
             events: VecDeque::new(),
@@ -242,15 +247,21 @@ impl Transport {
     }
 
     /// Takes octets from the network. They are looked at by [`poll`](Self::poll).
+    ///
+    /// A few octets are copied: a slice would hold whatever the host has read them into.
     pub fn receive(&mut self, octets: Bytes) {
-        if self.state != State::Closing {
-            self.input.push(octets);
+        if self.state == State::Closing {
+            return;
         }
+        self.input.push(match octets.len() {
+            0..=COPIED_MAX => Bytes::copy_from_slice(&octets),
+            _ => octets,
+        });
     }
 
-    /// The network connection has ended.
-    pub fn ended(&mut self) {
-        self.fail(TransportError::Network);
+    /// The network connection has ended. [`poll`](Self::poll) looks at the octets that arrived before, and tells the end then.
+    pub const fn ended(&mut self) {
+        self.ended = true;
     }
 
     /// The next event. `None` when further octets are needed, or the connection waits for
@@ -260,11 +271,13 @@ impl Transport {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
             }
-            if matches!(self.state, State::Closing | State::Wftresp) {
+            let waits = self.state == State::Wftresp;
+            if self.state == State::Closing || (waits && !self.ended) {
                 return None;
             }
-            match self.read() {
+            match if waits { Ok(false) } else { self.read() } {
                 Ok(true) => {}
+                Ok(false) if self.ended => self.fail(TransportError::Network),
                 Ok(false) => return None,
                 Err(error) => self.reject(error),
             }

@@ -389,6 +389,79 @@ fn a_completed_activity_is_not_discarded() {
 }
 
 #[test]
+fn a_discard_that_crosses_the_confirmation_is_a_transfer() {
+    for mode in MODES {
+        for discards in [true, false] {
+            let mut pair = Pair::open(mode, 64);
+            pair.b.willing = false;
+            pair.transfer(true, &apdu(1500));
+            pair.a.told();
+            assert_eq!(pair.b.told().last(), Some(&Event::Received(1500)));
+            match discards {
+                true => pair.a.association.discard(Exception::NonSpecific).unwrap(),
+                false => pair
+                    .a
+                    .association
+                    .interrupt(Exception::NonSpecific)
+                    .unwrap(),
+            }
+            pair.b.association.secured(1).unwrap();
+            pair.b.association.confirm().unwrap();
+            pair.run();
+            let completed = AbortReason::TransferCompleted;
+            let cause = AbortCause::ReliableTransfer(completed);
+            assert_eq!(
+                pair.a.told(),
+                [Event::Transferred(1), Event::Aborted(cause, None)]
+            );
+            let ours = AbortCause::Ours(completed);
+            assert_eq!(pair.b.told(), [Event::Aborted(ours, None)]);
+        }
+    }
+}
+
+#[test]
+fn a_discard_before_the_confirmation_is_none() {
+    let mut pair = Pair::open(Mode::Normal, 64);
+    pair.b.willing = false;
+    pair.transfer(true, &apdu(500));
+    pair.b.told();
+    pair.a.association.discard(Exception::NonSpecific).unwrap();
+    pair.run();
+    assert_eq!(
+        pair.b.told(),
+        [Event::TransferDiscarded(Exception::NonSpecific)]
+    );
+    assert!(pair.b.association.confirm().is_err());
+    assert_eq!(pair.a.told(), [Event::NotTransferred(None)]);
+}
+
+#[test]
+fn octets_before_the_end_of_the_connection_count() {
+    let mut pair = Pair::open(X410, usize::MAX);
+    pair.b.willing = false;
+    pair.transfer(true, b"last");
+    pair.b.association.confirm().unwrap();
+    let Some(Output::Write(pieces)) = pair.b.association.poll() else {
+        panic!("an acknowledgement")
+    };
+    pair.a.association.receive(pieces.into_bytes());
+    pair.a.association.ended();
+    pair.run();
+    let told = pair.a.told();
+    assert!(
+        matches!(
+            &told[..],
+            [
+                Event::Transferred(1),
+                Event::Aborted(AbortCause::Transport(_), None)
+            ]
+        ),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn an_association_is_recovered_by_its_name() {
     for mode in MODES {
         let open = OpenRequest {

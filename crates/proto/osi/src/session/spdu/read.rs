@@ -112,10 +112,7 @@ fn read_second(identifier: u8, from: &Parameters) -> Result<Spdu, SpduError> {
             let kind = from.octet(0, code::SYNC_TYPE)?.unwrap_or(0);
             Spdu::MinorSyncPoint(serial()?, kind & 1 == 0)
         }
-        50 => {
-            from.octets(0, code::MIA_USER_DATA, usize::MAX)?;
-            Spdu::MinorSyncAck(serial()?)
-        }
+        50 => Spdu::MinorSyncAck(serial()?),
         57 => Spdu::ActivityDiscard(reason()?),
         58 => Spdu::ActivityDiscardAck,
         other => return Err(SpduError::Identifier(other)),
@@ -165,7 +162,7 @@ fn read_item(from: &Parameters) -> Result<Item, SpduError> {
         tsdu_maximum: read_tsdu_maximum(from)?,
         versions: from.octet(group, code::VERSION)?.unwrap_or(version::ONE),
         initial_serial: from.serial(group, code::INITIAL_SERIAL)?,
-        token_setting: from.octet(group, code::TOKEN_SETTING)?.unwrap_or(0),
+        token_setting: from.octet(group, code::TOKEN_SETTING)?,
     })
 }
 

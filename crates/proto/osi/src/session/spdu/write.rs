@@ -185,7 +185,9 @@ fn put_item(to: &mut Writer, item: &Item) {
     if let Some(serial) = item.initial_serial {
         group.put_serial(code::INITIAL_SERIAL, serial);
     }
-    group.put(code::TOKEN_SETTING, &[item.token_setting]);
+    if let Some(setting) = item.token_setting {
+        group.put(code::TOKEN_SETTING, &[setting]);
+    }
     to.put_group(code::CONNECT_ACCEPT_ITEM, &group);
 }
 

@@ -268,6 +268,8 @@ const TABLE: &[Row] = &[
             (GT, Sta713),
             (GTC, Sta713),
             (PT, Sta713),
+            (AI, Sta11B),
+            (AD, Sta11C),
             (FN, Sta09),
         ],
     },
