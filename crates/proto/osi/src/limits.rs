@@ -1,4 +1,4 @@
-//! What bounds an association.
+//! Bounds of an association.
 
 /// Bounds of an association, with defaults for message transfer.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use super::{Aare, Aarq};
 use crate::ber::{BerError, Element, External, Reader, Tag, write};
 use crate::pieces::Pieces;
 
-/// Who aborts.
+/// The side of an abort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The ACSE service user.

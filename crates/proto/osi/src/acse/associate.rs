@@ -19,7 +19,7 @@ pub struct EntityTitle {
     pub ae_invocation: Option<i64>,
 }
 
-/// The value by which a side proves who it is.
+/// The value that proves the identity of a side.
 #[derive(Clone, PartialEq, Eq)]
 pub enum AuthenticationValue {
     /// Characters, such as a password.
@@ -62,7 +62,7 @@ pub struct Aarq {
     pub called: EntityTitle,
     /// The calling entity.
     pub calling: EntityTitle,
-    /// Who the caller is.
+    /// The credentials of the caller.
     pub authentication: Authentication,
     /// The user information.
     pub user_information: Vec<External>,
@@ -112,7 +112,7 @@ macro_rules! diagnostics {
 }
 
 diagnostics! {
-    /// What the ACSE service user says of a result.
+    /// A diagnostic of the ACSE service user.
     UserDiagnostic {
         /// Nothing.
         Null = 0,
@@ -148,7 +148,7 @@ diagnostics! {
 }
 
 diagnostics! {
-    /// What the ACSE service provider says of a result.
+    /// A diagnostic of the ACSE service provider.
     ProviderDiagnostic {
         /// Nothing.
         Null = 0,
@@ -159,7 +159,7 @@ diagnostics! {
     }
 }
 
-/// Who says what of a result.
+/// The diagnostic of a result, with its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Diagnostic {
     /// The ACSE service user.
@@ -175,11 +175,11 @@ pub struct Aare {
     pub application_context: ObjectIdentifier,
     /// The result.
     pub result: AssociateResult,
-    /// What is said of it.
+    /// The diagnostic.
     pub diagnostic: Diagnostic,
     /// The responding entity.
     pub responding: EntityTitle,
-    /// Who the responder is.
+    /// The credentials of the responder.
     pub authentication: Authentication,
     /// The user information.
     pub user_information: Vec<External>,

@@ -154,15 +154,15 @@ impl Association {
 
     /// The cause in ABRT and, within, in RTAB.
     fn association_cause(&self, user_data: Option<&UserData>) -> AbortCause {
-        let acse = match &self.phase {
-            Phase::Open(agreement) => agreement.acse,
-            _ => 1,
+        let (acse, rtse) = match &self.phase {
+            Phase::Open(agreement) => (agreement.acse, agreement.rtse),
+            _ => (super::opening::ACSE_CONTEXT, super::opening::RTSE_CONTEXT),
         };
         let value = user_data.and_then(|data| data.value(acse, Some(acse)));
         match value.and_then(|value| Apdu::read(&value).ok()) {
             Some(Apdu::Abrt(Source::Provider, _)) => AbortCause::Association,
             Some(Apdu::Abrt(Source::User, information)) => {
-                let value = super::opening::rtse_value(&information).ok();
+                let value = super::opening::rtse_value(&information, rtse).ok();
                 let rtab = value.and_then(|value| Rtab::read(&value).ok());
                 rtab.map_or(AbortCause::User(None), rtab_cause)
             }

@@ -1,4 +1,4 @@
-//! What a host learns of an association.
+//! Events of an association, and other tasks of a host.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::rtse::{AbortReason, Broken, Checkpoint, RefuseReason, SessionConnecti
 use crate::session::{Exception, Fault, RefuseReason as SessionRefusal};
 use crate::transport::TransportError;
 
-/// What a host does for an association.
+/// A task of the host.
 #[derive(Debug)]
 pub enum Output {
     /// Write these octets, in order.
@@ -21,7 +21,7 @@ pub enum Output {
     Close,
 }
 
-/// Why a timer is wanted.
+/// A timer, named by its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Timer {
     /// The association is being opened.
@@ -94,7 +94,7 @@ pub struct Opened {
     pub window_size: u32,
     /// The responding entity.
     pub title: EntityTitle,
-    /// Who the responder is.
+    /// The credentials of the responder.
     pub authentication: Authentication,
     /// Whether an association was recovered.
     pub recovered: bool,
@@ -105,7 +105,7 @@ pub struct Opened {
 /// An association was not opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// Who has rejected it, and why.
+    /// The layer that has rejected it, and its reason.
     pub by: Rejection,
     /// Whether another attempt may succeed later.
     pub transient: bool,
@@ -113,7 +113,7 @@ pub struct Rejected {
     pub user_data: Option<Bytes>,
 }
 
-/// Who has rejected an association, and why.
+/// The layer that has rejected an association, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rejection {
@@ -142,7 +142,7 @@ pub struct ResumeIndication {
     pub checkpoint: u32,
 }
 
-/// Why an association has ended.
+/// The cause of the end of an association.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbortCause {

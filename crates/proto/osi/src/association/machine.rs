@@ -118,10 +118,11 @@ impl Association {
         self.transport.ended();
     }
 
-    /// Whether octets are welcome: `poll` has looked at those that are here, and waits for no answer of the host.
+    /// Whether octets are welcome. While the association waits for an answer to a `ResumeIndication`, received octets would only
+    /// pile up.
     #[must_use]
     pub const fn wants_octets(&self) -> bool {
-        !self.paused && !self.closing && !matches!(self.phase, Phase::Indicated(_))
+        !self.paused && !self.closing
     }
 
     /// Octets that wait to be written.
@@ -328,15 +329,21 @@ impl Association {
         }
     }
 
-    /// Whether a transfer waits for the peer.
+    /// Whether a transfer waits for the peer, and not for the host.
     fn transfer_waits(&self) -> bool {
-        let outgoing = self.outgoing.as_ref();
-        let incoming = self.incoming.as_ref();
+        let Phase::Open(agreement) = &self.phase else {
+            return false;
+        };
+        let window = usize::try_from(agreement.window).unwrap_or(usize::MAX);
         let sent = |outgoing: &Outgoing| {
             outgoing.state() != OutgoingState::Sending || outgoing.room() == 0
         };
-        outgoing.is_some_and(sent)
-            || incoming.is_some_and(|incoming| incoming.state() != IncomingState::Ended)
+        let receives = |incoming: &Incoming| match incoming.state() {
+            IncomingState::Ended => false,
+            IncomingState::Receiving => incoming.unsecured() < window,
+            _ => !self.paused,
+        };
+        self.outgoing.as_ref().is_some_and(sent) || self.incoming.as_ref().is_some_and(receives)
     }
 
     /// A timer has run out. The association is aborted, or closed after its end.
@@ -351,7 +358,7 @@ impl Association {
                     crate::rtse::AbortReason::TemporaryProblem,
                 ));
                 self.end(AbortCause::Expired(timer));
-                if self.session.state() == SessionState::Sta01 || self.is_unconnected() {
+                if self.is_unconnected() {
                     self.transport.disconnect(DisconnectReason::Normal);
                     self.close();
                 }

@@ -17,12 +17,12 @@ use crate::session::{self, Connecting, RefuseReason};
 use crate::transport::TransportError;
 
 /// The first presentation contexts: ACSE, RTSE; those of the APDUs follow, odd as X.226 has those of the initiator.
-const ACSE_CONTEXT: i64 = 1;
-const RTSE_CONTEXT: i64 = 3;
+pub(super) const ACSE_CONTEXT: i64 = 1;
+pub(super) const RTSE_CONTEXT: i64 = 3;
 const APDU_CONTEXT: i64 = 5;
 
 impl Association {
-    /// RT-OPEN request. `Opened` or `Rejected` follows.
+    /// RT-OPEN request. `Opened`, `Rejected` or `Aborted` follows.
     ///
     /// # Errors
     ///
@@ -151,11 +151,11 @@ fn connect(request: &OpenRequest, contexts: &[ContextDefinition]) -> Connect {
     })
 }
 
-/// The only value of RTSE among the user information.
-pub(super) fn rtse_value(information: &[External]) -> Result<Bytes, BerError> {
-    let value = information
-        .iter()
-        .find_map(|external| external.encoding.value());
+/// The value of RTSE among the user information: that of the context of RTSE, or the first if none names the context.
+pub(super) fn rtse_value(information: &[External], context: i64) -> Result<Bytes, BerError> {
+    let named = |external: &&External| external.indirect_reference == Some(context);
+    let external = information.iter().find(named).or(information.first());
+    let value = external.and_then(|external| external.encoding.value());
     value
         .cloned()
         .ok_or(BerError::Content("user information of RTSE"))
@@ -186,7 +186,7 @@ fn opened(
             if aare.result != AssociateResult::Accepted {
                 return Err(BerError::Content("a result that accepts"));
             }
-            let rtoac = Rtoac::read(&rtse_value(&aare.user_information)?)?;
+            let rtoac = Rtoac::read(&rtse_value(&aare.user_information, RTSE_CONTEXT)?)?;
             (contexts, Some(aare), rtoac)
         }
         _ => return Err(BerError::Content("the mode of the request")),
@@ -254,7 +254,7 @@ fn rejected(request: &OpenRequest, user_data: &Bytes) -> Result<Rejected, BerErr
 }
 
 fn rejected_by_association(aare: &Aare) -> Result<Rejected, BerError> {
-    let user_data = match rtse_value(&aare.user_information) {
+    let user_data = match rtse_value(&aare.user_information, RTSE_CONTEXT) {
         Ok(value) => Rtorj::read(&value)?.user_data,
         Err(_) => None,
     };

@@ -1,4 +1,4 @@
-//! What a host asks of an association.
+//! Requests of a host.
 
 use bytes::Bytes;
 
@@ -68,7 +68,7 @@ pub struct OpenRequest {
     pub calling_title: EntityTitle,
     /// The called entity. Not in X.410 mode.
     pub called_title: EntityTitle,
-    /// Who the caller is. Not in X.410 mode.
+    /// The credentials of the caller. Not in X.410 mode.
     pub authentication: Authentication,
     /// The name of the session connection: different for every connection of the caller.
     pub identifier: SessionConnectionIdentifier,
@@ -108,7 +108,7 @@ impl OpenRequest {
     }
 }
 
-/// What a responder accepts without asking its host.
+/// Properties of a responder: other calls are refused without a question to the host.
 #[derive(Debug, Clone)]
 pub struct ResponderConfig {
     /// The application context and its abstract syntaxes.
@@ -147,7 +147,7 @@ pub struct OpenIndication {
     pub calling_title: EntityTitle,
     /// The called entity.
     pub called_title: EntityTitle,
-    /// Who the caller is.
+    /// The credentials of the caller.
     pub authentication: Authentication,
     /// The name of the session connection, if the caller gave one.
     pub identifier: Option<SessionConnectionIdentifier>,
@@ -170,7 +170,7 @@ pub struct AcceptRequest {
     pub presentation: Option<Bytes>,
     /// The responding entity.
     pub title: EntityTitle,
-    /// Who the responder is.
+    /// The credentials of the responder.
     pub authentication: Authentication,
     /// The largest checkpoint size that is accepted, in units of 1,024 octets; 0 is no checkpoints.
     pub checkpoint_size: u32,
@@ -187,7 +187,7 @@ pub struct RejectRequest {
     pub reason: RefuseReason,
     /// Whether the caller may try again later. In normal mode.
     pub transient: bool,
-    /// What is said of it, in normal mode.
+    /// The diagnostic, in normal mode.
     pub diagnostic: UserDiagnostic,
     /// The user data, in normal mode: one BER value.
     pub user_data: Option<Bytes>,
@@ -206,7 +206,7 @@ impl RejectRequest {
     }
 }
 
-/// Where a transfer begins.
+/// The beginning of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransferFrom {
     /// The number of the activity.

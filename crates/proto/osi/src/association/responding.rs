@@ -252,11 +252,11 @@ fn association(
     let Apdu::Aarq(aarq) = Apdu::read(&value)? else {
         return Err(BerError::Content("an AARQ"));
     };
-    let rtorq = Rtorq::read(&rtse_value(&aarq.user_information)?)?;
+    let rtorq = Rtorq::read(&rtse_value(&aarq.user_information, rtse)?)?;
     Ok((aarq, rtorq, acse, rtse))
 }
 
-/// What the responder agrees to: no more than was proposed. A proposed checkpoint size of 0 leaves the size to the
+/// The answer of the responder: no value is larger than its proposal. A proposed checkpoint size of 0 leaves the size to the
 /// responder.
 fn rtoac(rtorq: &Rtorq, request: &AcceptRequest) -> Rtoac {
     let checkpoint_size = match rtorq.checkpoint_size {

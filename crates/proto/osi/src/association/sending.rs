@@ -13,7 +13,9 @@ use crate::session::{ActivityResume, ConnectionIdentifier, Exception, Tokens};
 /// The largest activity number: an activity identifier has at most six octets.
 const ACTIVITY_MAX: u32 = i32::MAX as u32;
 
-/// What fills a segment that is given up.
+/// The most octets that fill a segment that is given up. A segment that lacks more is cut off by an abort.
+const FILL_MAX: u64 = 1 << 20;
+/// Octets that fill a segment.
 static ZEROS: [u8; 16_384] = [0; 16_384];
 
 /// The identifier of an activity: an encoded INTEGER, as X.228 has it.
@@ -131,7 +133,7 @@ impl Association {
         Ok(())
     }
 
-    /// What is left of the transfer of this side if it ends now.
+    /// The rest of the transfer of this side, as if it ended now.
     #[must_use]
     pub fn broken(&self) -> Option<Broken> {
         match (&self.phase, &self.outgoing) {
@@ -159,12 +161,27 @@ impl Association {
         }
     }
 
-    /// Interrupts the transfer: `NotTransferred` follows with what can be resumed.
+    /// Whether the segment that has begun lacks more than is filled: then the association is aborted.
+    fn cuts_off(&mut self) -> bool {
+        let lacks = self.outgoing.as_ref().map_or(0, Outgoing::lacks);
+        if lacks > FILL_MAX {
+            let reason = AbortReason::LocalSystemProblem;
+            self.send_abort(&Rtab::because(reason));
+            self.end(AbortCause::Ours(reason));
+        }
+        lacks > FILL_MAX
+    }
+
+    /// Interrupts the transfer: `NotTransferred` follows with what can be resumed. A segment that lacks more than 1 MiB cannot be
+    /// ended so: then the association is aborted, and `Aborted` follows.
     ///
     /// # Errors
     ///
     /// [`AssociationError`] without a transfer of this side.
     pub fn interrupt(&mut self, reason: Exception) -> Result<(), AssociationError> {
+        if self.cuts_off() {
+            return Ok(());
+        }
         self.fill_segment();
         let Some(outgoing) = self.outgoing.as_mut() else {
             return Err(AssociationError::Transfer("S-ACTIVITY-INTERRUPT request"));
@@ -174,12 +191,15 @@ impl Association {
         Ok(())
     }
 
-    /// Discards the transfer: `NotTransferred` follows.
+    /// Discards the transfer: `NotTransferred` follows, or `Aborted` as for [`interrupt`](Self::interrupt).
     ///
     /// # Errors
     ///
     /// [`AssociationError`] without a transfer of this side.
     pub fn discard(&mut self, reason: Exception) -> Result<(), AssociationError> {
+        if self.cuts_off() {
+            return Ok(());
+        }
         self.fill_segment();
         let Some(outgoing) = self.outgoing.as_mut() else {
             return Err(AssociationError::Transfer("S-ACTIVITY-DISCARD request"));

@@ -1,4 +1,4 @@
-//! What is wrong with octets that are no BER, or not the expected value.
+//! Errors of octets that are no BER, or another value than expected.
 
 use super::tag::Tag;
 

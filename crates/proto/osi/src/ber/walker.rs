@@ -6,7 +6,7 @@ use super::header::HEADER_MAX;
 use super::{BerError, Header, Length, NESTING_MAX};
 use crate::pieces::Pieces;
 
-/// What comes next in a value.
+/// The next part of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// A value begins. The octets are those of the header.

@@ -13,9 +13,9 @@ const SYNTAXES_MAX: usize = 8;
 pub struct ContextDefinition {
     /// The identifier: odd, of the initiator.
     pub identifier: i64,
-    /// What the values are.
+    /// The abstract syntax of the values.
     pub abstract_syntax: ObjectIdentifier,
-    /// How they may be encoded.
+    /// The encodings that the initiator offers.
     pub transfer_syntaxes: Vec<ObjectIdentifier>,
 }
 
@@ -55,7 +55,7 @@ pub enum ContextResult {
     ProviderRejection(ProviderRejection),
 }
 
-/// What a responder answers to the offered contexts.
+/// The answer of a responder to the offered contexts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Negotiation {
     /// One result for each offered context, in the order of the offers.

@@ -25,7 +25,7 @@ pub fn data_header(context: i64, length: u64) -> Bytes {
     octets.freeze()
 }
 
-/// Where the outer values are.
+/// The place in the outer values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Before the user data, or behind them.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::outgoing::Checkpoint;
 
-/// What the receiver does with a transfer.
+/// The state of a transfer at its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IncomingState {
     /// It takes the APDU.
@@ -51,7 +51,7 @@ impl Incoming {
         &self.activity
     }
 
-    /// What the receiver does.
+    /// The state.
     #[must_use]
     pub const fn state(&self) -> IncomingState {
         self.state
@@ -103,7 +103,7 @@ impl Incoming {
         true
     }
 
-    /// The receiver does something else from now on.
+    /// Changes the state.
     pub const fn set_state(&mut self, state: IncomingState) {
         self.state = state;
     }

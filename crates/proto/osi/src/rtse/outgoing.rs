@@ -13,7 +13,7 @@ pub struct Checkpoint {
     pub position: u64,
 }
 
-/// What the sender knows of a transfer that did not end: enough to resume or to discard it, on this association or on another.
+/// The knowledge of the sender about a transfer that did not end: enough to resume or to discard the transfer, on any association.
 /// A host that wants to resume after its own end keeps it on stable storage, together with the APDU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
@@ -37,7 +37,7 @@ impl Broken {
     }
 }
 
-/// What the sender waits for.
+/// The state of a transfer at its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutgoingState {
     /// Nothing: it sends, as far as the window lets it.
@@ -50,7 +50,7 @@ pub enum OutgoingState {
     Discarding,
 }
 
-/// What follows octets that were sent.
+/// The next element behind octets that were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Segment {
     /// Further octets of the segment.
@@ -121,7 +121,7 @@ impl Outgoing {
         self.activity
     }
 
-    /// What the sender waits for.
+    /// The state of a transfer at its sender.
     #[must_use]
     pub const fn state(&self) -> OutgoingState {
         self.state
@@ -190,12 +190,12 @@ impl Outgoing {
         }
     }
 
-    /// The sender waits for something else from now on.
+    /// Changes the state.
     pub const fn wait_for(&mut self, state: OutgoingState) {
         self.state = state;
     }
 
-    /// What is left of the transfer if it ends now.
+    /// The rest of the transfer, as if it ended now.
     #[must_use]
     pub fn broken(&self, session: &SessionConnectionIdentifier) -> Broken {
         Broken {

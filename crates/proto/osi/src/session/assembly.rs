@@ -1,4 +1,4 @@
-//! What a TSDU holds: SPDUs, and user information that is passed on as it comes.
+//! The content of TSDUs: SPDUs, and user information that is passed on in pieces.
 
 use bytes::Bytes;
 

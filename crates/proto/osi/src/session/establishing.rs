@@ -196,10 +196,9 @@ impl Session {
     }
 
     pub(super) fn overflow_accepted(&mut self, accept: OverflowAccept) -> bool {
-        if self.state != State::Sta02B {
+        if self.state != State::Sta02B || accept.versions & version::TWO == 0 {
             return false;
         }
-        let _selected = accept;
         while !self.overflow.is_empty() {
             let part = self.overflow.take(OVERFLOW_PART).into_bytes();
             let last = self.overflow.is_empty();
@@ -253,7 +252,7 @@ impl Session {
         };
         self.tokens = Position {
             available,
-            owned: available.without(available.without(owned)),
+            owned: owned.intersection(available),
         };
         let serial = accept.item.initial_serial.unwrap_or(0);
         (self.va, self.vm, self.vr, self.vsc) = (serial, serial, 0, false);

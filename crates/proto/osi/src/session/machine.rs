@@ -1,4 +1,4 @@
-//! The session protocol machine (SPM): establishment, data and aborts; what a TSDU holds.
+//! The session protocol machine (SPM): data and aborts.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ const PART_MAX: usize = 65_000;
 /// User data of ABORT in version 1.
 const ABORT_USER_DATA_MAX: usize = 9;
 
-/// What bounds a session, and the versions it speaks.
+/// Bounds and versions of a session.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
     /// The versions offered and accepted, see [`version`].
@@ -129,7 +129,7 @@ pub enum SessionEvent {
     TransportDisconnect,
 }
 
-/// Who ended a session without being asked.
+/// The fault that ended a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -171,7 +171,7 @@ pub struct Session {
     pub(super) request: Option<Connect>,
     /// User data that are still to be sent in CONNECT DATA OVERFLOW SPDUs.
     pub(super) overflow: Pieces,
-    /// Those that have arrived, copied: slices would hold whatever they were read into.
+    /// User data that have arrived in such SPDUs, copied: slices would keep the whole buffers of the host.
     pub(super) overflowing: Vec<u8>,
     /// Octets of user data in a segment that is sent; 0 without segmenting.
     pub(super) segment: usize,
@@ -181,10 +181,10 @@ pub struct Session {
     output: VecDeque<(Pieces, bool)>,
 }
 
-/// What has arrived of a TSDU.
+/// The part of a TSDU that has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
-    /// The beginning of an SPDU, copied: slices would hold whatever they were read into.
+    /// The beginning of an SPDU, copied: slices would keep the whole buffers of the host.
     pub(super) held: BytesMut,
     pub(super) token: Option<Spdu>,
     /// The SPDU that is neither a token SPDU nor DATA TRANSFER. It counts when the TSDU ends.
@@ -197,7 +197,7 @@ pub(super) struct Assembly {
     pub(super) open: bool,
 }
 
-/// What has been sent of an SSDU.
+/// The part of an SSDU that has been sent.
 #[derive(Debug, Default)]
 pub(super) struct Sending {
     pub(super) begun: bool,

@@ -71,6 +71,10 @@ impl Tokens {
         Self(self.0 | other.0)
     }
 
+    pub(super) const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     pub(super) const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }

@@ -34,7 +34,7 @@ pub enum State {
     Closing,
 }
 
-/// What a transport entity says of itself.
+/// Properties of a transport entity.
 #[derive(Debug, Clone)]
 pub struct TransportConfig {
     /// The reference of this connection, not 0.
@@ -53,7 +53,7 @@ impl Default for TransportConfig {
     }
 }
 
-/// What happens to the connection.
+/// An event of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransportEvent {
     /// T-CONNECT indication: the peer asks for a connection.
@@ -248,7 +248,7 @@ impl Transport {
 
     /// Takes octets from the network. They are looked at by [`poll`](Self::poll).
     ///
-    /// A few octets are copied: a slice would hold whatever the host has read them into.
+    /// A few octets are copied: a slice would keep the whole buffer of the host.
     pub fn receive(&mut self, octets: Bytes) {
         if self.state == State::Closing {
             return;

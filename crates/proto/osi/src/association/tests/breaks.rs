@@ -11,7 +11,7 @@ use crate::session::Exception;
 
 type Key = (SessionConnectionIdentifier, Bytes);
 
-/// What the receiver has on disk.
+/// The disk of the receiver.
 #[derive(Debug, Default)]
 struct Inbox {
     messages: Vec<Vec<u8>>,
@@ -97,7 +97,7 @@ impl Inbox {
     }
 }
 
-/// What the sender has on disk.
+/// The disk of the sender.
 #[derive(Debug)]
 struct Outbox {
     messages: Vec<Vec<u8>>,
@@ -280,7 +280,7 @@ impl World {
     }
 }
 
-/// Where to cut: at the end of every TPDU and around it.
+/// The places of cuts: at the end of every TPDU and around it.
 fn cuts(mode: Mode) -> Vec<usize> {
     let mut world = World::new(mode, false);
     assert!(world.connect(usize::MAX));

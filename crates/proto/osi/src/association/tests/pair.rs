@@ -86,7 +86,7 @@ pub(super) struct Pair {
     pub(super) chunk: usize,
     /// Octets that may still go over the wire.
     pub(super) left: usize,
-    /// What went over the wire: from the initiator or not, octets.
+    /// Octets that went over the wire, each with whether the initiator sent them.
     pub(super) wire: Vec<(bool, Bytes)>,
 }
 

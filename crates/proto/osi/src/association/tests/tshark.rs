@@ -277,7 +277,7 @@ fn refused(mode: Mode) -> Pair {
     pair
 }
 
-/// What tshark says of every DATA TRANSFER SPDU in X.410 mode.
+/// The complaint of tshark about every DATA TRANSFER SPDU in X.410 mode.
 const NO_PRESENTATION: &str = "Internal error:can't get spdu type from session dissector";
 
 #[test]

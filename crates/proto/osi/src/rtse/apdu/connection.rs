@@ -93,7 +93,7 @@ impl SessionConnectionIdentifier {
     }
 }
 
-/// What an association is opened with.
+/// The kind of an association, and its user data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionData {
     /// A new association: the user data, one BER value, such as the argument of MTABind.

@@ -9,7 +9,7 @@ use super::{
     OverflowAccept, Refuse, RefuseReason, Spdu, disconnect, version,
 };
 
-/// What a CONNECT or ACCEPT SPDU without PI 20 asks for: the above and capability data (X.225 clause 8.3.1.18).
+/// The requirements of a CONNECT or ACCEPT SPDU without PI 20: those of RTSE and capability data (X.225 clause 8.3.1.18).
 const REQUIREMENTS_DEFAULT: u16 = 0x0349;
 /// The most octets of a session selector.
 const SELECTOR_MAX: usize = 16;
