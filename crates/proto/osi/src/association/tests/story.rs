@@ -462,6 +462,59 @@ fn octets_before_the_end_of_the_connection_count() {
 }
 
 #[test]
+fn a_segment_that_lacks_much_is_cut_off() {
+    let open = OpenRequest {
+        checkpoint_size: 0,
+        ..request(Mode::Normal)
+    };
+    for (length, cut) in [(1_000_000, false), (2_000_000, true)] {
+        let mut pair = Pair::plain(usize::MAX);
+        pair.a.association.open(open.clone()).unwrap();
+        pair.run();
+        pair.b
+            .association
+            .accept(AcceptRequest {
+                checkpoint_size: 0,
+                ..accepting()
+            })
+            .unwrap();
+        pair.run();
+        pair.a.told();
+        pair.a.association.transfer(length).unwrap();
+        pair.supply(true, &apdu(5000));
+        pair.b.told();
+        pair.a.association.discard(Exception::NonSpecific).unwrap();
+        pair.run();
+        let problem = AbortReason::LocalSystemProblem;
+        let told = pair.a.told();
+        let aborted = matches!(&told[..], [Event::Aborted(AbortCause::Ours(_), Some(_))]);
+        assert_eq!(aborted, cut, "{told:?}");
+        let seen = match cut {
+            true => Event::Aborted(AbortCause::ReliableTransfer(problem), None),
+            false => Event::TransferDiscarded(Exception::NonSpecific),
+        };
+        assert_eq!(pair.b.told(), [seen]);
+    }
+}
+
+#[test]
+fn the_timer_of_a_transfer_waits_for_the_peer_and_not_for_the_host() {
+    let mut pair = Pair::open(X410, usize::MAX);
+    pair.b.willing = false;
+    pair.transfer(true, &apdu(2500));
+    assert_eq!(pair.b.association.timer(), None, "the APDU is complete");
+    pair.b.association.confirm().unwrap();
+    pair.run();
+    pair.transfer(true, &apdu(20_000));
+    assert_eq!(pair.a.association.timer(), Some(Timer::Transfer));
+    assert_eq!(pair.b.association.timer(), None, "the window is full");
+    pair.b.association.secured(2).unwrap();
+    assert_eq!(pair.b.association.timer(), Some(Timer::Transfer));
+    pair.run();
+    assert_eq!(pair.a.association.timer(), None, "the host has to supply");
+}
+
+#[test]
 fn an_association_is_recovered_by_its_name() {
     for mode in MODES {
         let open = OpenRequest {

@@ -301,6 +301,70 @@ fn tshark_finds_no_fault() {
     }
 }
 
+/// An association with these sizes; the bind is long where it says so.
+fn varied(tpdu_size: u32, checkpoint_size: u32, versions: u8, bind_length: usize) -> Pair {
+    let limits = crate::Limits {
+        tpdu_size,
+        ..crate::Limits::default()
+    };
+    let config = ResponderConfig::new(Profile::mts_transfer());
+    let mut pair = Pair::new(limits, config, usize::MAX);
+    let name = write::primitive(Tag::context(0), &vec![b'a'; bind_length]).into_bytes();
+    // MTABind with a name and a password: [16] [1] { [0] name, [1] credentials }.
+    let bind = value(Tag::context(1), &[name, hex("a1041602 7077")]);
+    let data = match bind_length {
+        0 => hex("b002 0500"),
+        _ => value(Tag::context(16), &[bind]),
+    };
+    pair.a
+        .association
+        .open(OpenRequest {
+            session_versions: versions,
+            checkpoint_size,
+            data: ConnectionData::Open(Some(data)),
+            ..request(Mode::Normal)
+        })
+        .unwrap();
+    pair.run();
+    let user_data = Some(hex("b102 0500"));
+    pair.b
+        .association
+        .accept(AcceptRequest {
+            user_data,
+            checkpoint_size,
+            ..accepting()
+        })
+        .unwrap();
+    pair.run();
+    for length in [0, 90, 1024, 9000] {
+        let apdu = wrapped(&pair, Mode::Normal, &message(length));
+        pair.transfer(true, &apdu);
+    }
+    pair.a.association.release().unwrap();
+    pair.run();
+    pair.b.association.accept_release().unwrap();
+    pair.run();
+    assert!(pair.a.closed && pair.b.closed);
+    pair
+}
+
+#[test]
+fn tshark_finds_no_fault_at_any_size() {
+    let mut capture = Capture::new();
+    for tpdu_size in [128, 1000, 2048, 65_531] {
+        for checkpoint_size in [0, 1, 3] {
+            for (versions, bind_length) in [(2, 0), (3, 60), (2, 700), (3, 9_000)] {
+                capture.add(&varied(tpdu_size, checkpoint_size, versions, bind_length));
+            }
+        }
+    }
+    if let Some(mut complaints) = capture.complaints() {
+        // The long binds have names that are longer than X.411 allows.
+        complaints.retain(|line| !line.ends_with("(1 .. 32)"));
+        assert!(complaints.is_empty(), "{complaints:#?}");
+    }
+}
+
 #[test]
 fn tshark_sees_what_was_sent() {
     let mut capture = Capture::new();
