@@ -23,6 +23,7 @@ mod spdu;
 mod state;
 mod tokens;
 
+pub use activity::SERIAL_MAX;
 pub use machine::{
     Accepting, Connecting, Fault, NotAllowed, Session, SessionConfig, SessionEvent, SessionTimer,
 };

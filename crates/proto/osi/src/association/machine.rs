@@ -33,8 +33,8 @@ pub enum AssociationError {
     /// The dialogue is a monologue.
     #[error("{0} has no place in a monologue")]
     Monologue(&'static str),
-    /// An APDU has no octets, or more than fit.
-    #[error("expected an APDU of at least one octet")]
+    /// An APDU has no octets, or more checkpoints than there are serial numbers.
+    #[error("expected an APDU of at least one octet and at most 999,998 checkpoints")]
     Length,
     /// No checkpoint has this number.
     #[error("expected a checkpoint that awaits its confirmation; found {0}")]

@@ -8,7 +8,7 @@ use crate::ber::{Tag, write};
 use crate::pieces::Pieces;
 use crate::presentation::{UserData, data_header};
 use crate::rtse::{self, AbortReason, Broken, Checkpoint, Outgoing, OutgoingState, Rtab, Segment};
-use crate::session::{ActivityResume, ConnectionIdentifier, Exception, Tokens};
+use crate::session::{ActivityResume, ConnectionIdentifier, Exception, SERIAL_MAX, Tokens};
 
 /// The largest activity number: an activity identifier has at most six octets.
 const ACTIVITY_MAX: u32 = i32::MAX as u32;
@@ -17,6 +17,12 @@ const ACTIVITY_MAX: u32 = i32::MAX as u32;
 const FILL_MAX: u64 = 1 << 20;
 /// Octets that fill a segment.
 static ZEROS: [u8; 16_384] = [0; 16_384];
+
+/// Whether there are serial numbers for all checkpoints of this many octets, after those that were used.
+fn has_numbers(segment: u64, octets: u64, used: u32) -> bool {
+    let checkpoints = octets.checked_div(segment).unwrap_or(0);
+    checkpoints.saturating_add(u64::from(used)) < SERIAL_MAX
+}
 
 /// The identifier of an activity: an encoded INTEGER, as X.228 has it.
 fn activity_identifier(number: u32) -> Bytes {
@@ -39,14 +45,11 @@ impl Association {
         }
     }
 
-    fn take_activity(&mut self) -> u32 {
-        let number = self.next_activity;
-        self.next_activity = if number < ACTIVITY_MAX {
-            number.saturating_add(1)
-        } else {
-            1
+    const fn count_activity(&mut self) {
+        self.next_activity = match self.next_activity {
+            ACTIVITY_MAX => 1,
+            number => number.saturating_add(1),
         };
-        number
     }
 
     /// RT-TRANSFER request of an APDU of this length; gives the number of the activity. [`supply`](Self::supply) takes
@@ -54,16 +57,17 @@ impl Association {
     ///
     /// # Errors
     ///
-    /// [`AssociationError`] without the turn, during a transfer, and for an APDU without octets.
+    /// [`AssociationError`] without the turn, during a transfer, and for an APDU without octets or with more checkpoints than
+    /// there are serial numbers.
     pub fn transfer(&mut self, length: u64) -> Result<TransferFrom, AssociationError> {
         let agreement = self.may_begin("RT-TRANSFER request")?;
         let (segment, window) = (agreement.segment, agreement.window);
-        if length == 0 {
+        if length == 0 || !has_numbers(segment, length, 0) {
             return Err(AssociationError::Length);
         }
         let activity = self.next_activity;
         self.session.activity_start(activity_identifier(activity))?;
-        self.take_activity();
+        self.count_activity();
         self.outgoing = Some(Outgoing::new(activity, length, segment, window));
         let checkpoint = Checkpoint::default();
         Ok(TransferFrom {
@@ -240,6 +244,10 @@ impl Association {
         let agreement = self.may_begin("RT-TRANSFER request")?;
         let (segment, window) = (agreement.segment, agreement.window);
         let x410 = matches!(agreement.mode, Mode::X410(_));
+        let rest = broken.length.saturating_sub(broken.checkpoint.position);
+        if !has_numbers(segment, rest, broken.checkpoint.serial) {
+            return Err(AssociationError::Length);
+        }
         let elsewhere = broken.session != agreement.identifier;
         let activity = self.next_activity;
         self.session.activity_resume(ActivityResume {
@@ -252,7 +260,7 @@ impl Association {
             serial: broken.checkpoint.serial,
             activity: activity_identifier(activity),
         })?;
-        self.take_activity();
+        self.count_activity();
         self.outgoing = Some(Outgoing::resumed(activity, broken, segment, window));
         let checkpoint = broken.checkpoint;
         Ok(TransferFrom {

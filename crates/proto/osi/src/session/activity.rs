@@ -5,6 +5,9 @@ use bytes::Bytes;
 use super::spdu::requirement;
 use super::{ActivityResume, Exception, NotAllowed, Session, SessionEvent, Spdu, State, Token};
 
+/// The largest serial number (X.225 clause 8.3).
+pub const SERIAL_MAX: u64 = 999_999;
+
 impl Session {
     const fn has_unit(&self, unit: u16) -> bool {
         self.requirements & unit != 0
@@ -72,7 +75,7 @@ impl Session {
     /// [`NotAllowed`] without the tokens, outside of an activity, and after 999,998 points of it.
     pub fn sync_minor(&mut self) -> Result<u32, NotAllowed> {
         let may = self.activity && self.tokens.holds(Token::SynchronizeMinor);
-        if self.state != State::Sta713 || !may || self.vm > 999_998 {
+        if self.state != State::Sta713 || !may || u64::from(self.vm) >= SERIAL_MAX {
             return Err(self.refuse_request("S-SYNC-MINOR request"));
         }
         let serial = self.vm;

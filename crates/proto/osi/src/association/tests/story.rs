@@ -498,6 +498,30 @@ fn a_segment_that_lacks_much_is_cut_off() {
 }
 
 #[test]
+fn an_apdu_has_no_more_checkpoints_than_there_are_numbers() {
+    let mut pair = Pair::open(Mode::Normal, 99);
+    assert!(pair.a.association.transfer(1_000_000 * 1024).is_err());
+    pair.a.association.transfer(999_000 * 1024).unwrap();
+    let mut pair = Pair::open(Mode::Normal, 99);
+    let mut broken = Broken {
+        session: identifier(9),
+        activity: 1,
+        checkpoint: Checkpoint {
+            serial: 999_998,
+            position: 1024,
+        },
+        length: 4000,
+        ended: false,
+    };
+    assert!(pair.a.association.resume(&broken).is_err());
+    broken.checkpoint = Checkpoint {
+        serial: 5,
+        position: 4000,
+    };
+    assert!(pair.a.association.resume(&broken).is_err());
+}
+
+#[test]
 fn the_timer_of_a_transfer_waits_for_the_peer_and_not_for_the_host() {
     let mut pair = Pair::open(X410, usize::MAX);
     pair.b.willing = false;
