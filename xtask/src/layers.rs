@@ -39,8 +39,8 @@ const fn outer(folder: &'static str, may_use: &'static [&'static [&'static str]]
 }
 
 const BASE: &[&str] = &["crates/base"];
-/// Protocols that are parts of other protocols: authentication, and the form of messages.
-const SHARED: &[&str] = &["crates/proto/sasl", "crates/proto/mime"];
+/// Protocols that are parts of other protocols: authentication, the form of messages, the encoding of the OSI protocols.
+const SHARED: &[&str] = &["crates/proto/sasl", "crates/proto/mime", "crates/proto/ber"];
 const PROTOCOLS: &[&str] = &["crates/proto"];
 const ENGINES: &[&str] = &[
     "crates/engine",
@@ -69,6 +69,7 @@ const LAYERS: &[Layer] = &[
     inner("crates/base", &[BASE]),
     inner("crates/proto/sasl", &[BASE]),
     inner("crates/proto/mime", &[BASE]),
+    inner("crates/proto/ber", &[BASE]),
     inner("crates/proto", &[BASE, SHARED]),
     // Deliveries carry out what the queues decide.
     inner(

@@ -7,11 +7,10 @@
 //! | [`presentation`] | contexts, normal and X.410-1984 mode | X.226 |
 //! | [`acse`] | association control with authentication | X.227 |
 //! | [`rtse`] | reliable transfer | X.228, X.410 |
-//! | [`ber`] | the encoding of the upper three | X.690 |
 //! | [`association`] | the facade: all of them over one TCP connection | |
 //!
 //! Not covered: ROSE (X.229), whose place is marked in [`rtse`]; the contents of APDUs and binds (X.411, X.419), which are
-//! octets here; transport classes other than 0; typed, expedited and capability data, resynchronization, major
+//! octets here; their encoding, BER, is in `vere-ber`; transport classes other than 0; typed, expedited and capability data, resynchronization, major
 //! synchronization and negotiated release of the session; the alteration of contexts.
 //!
 //! The formats, the states and the bounds are drawn in `docs/internals/osi.md`. Reading order: [`Association`](association::Association)
@@ -75,9 +74,9 @@
 
 pub mod acse;
 pub mod association;
-pub mod ber;
+mod external;
 mod limits;
-mod pieces;
+pub mod names;
 pub mod presentation;
 pub mod rtse;
 pub mod session;
@@ -85,5 +84,6 @@ pub mod session;
 mod testing;
 pub mod transport;
 
+pub use external::{Encoding, External};
 pub use limits::Limits;
-pub use pieces::Pieces;
+pub use vere_ber::Pieces;

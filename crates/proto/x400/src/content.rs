@@ -1,8 +1,8 @@
 //! Facts about the content (X.411 clause 8.2.1.1.1): type, encoded information types, priority, indicators.
 
-use std::fmt;
+use vere_ber::{ObjectIdentifier, PrintableString, Tag, alias, bits, choice, codes, record};
 
-use crate::ber::{ObjectIdentifier, PrintableString, Tag, alias, bits, choice, codes, record};
+use std::fmt;
 
 codes! {
     /// `BuiltInContentType`

@@ -1,8 +1,8 @@
 //! Names of domains and MTAs, and identifiers made of them (X.411 clause 8.5).
 
-use std::fmt;
+use vere_ber::{Ia5String, NumericString, PrintableString, StringError, Tag, choice, record};
 
-use crate::ber::{Ia5String, NumericString, PrintableString, StringError, Tag, choice, record};
+use std::fmt;
 
 choice! {
     /// `CountryName`: a country by X.121 code or ISO 3166 code.

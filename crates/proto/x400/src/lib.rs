@@ -8,7 +8,7 @@
 //! Reading order: [`Apdu`] and [`Message`], [`MessageTransferEnvelope`], [`ProbeTransferEnvelope`] and
 //! [`Report`] (the envelopes), [`Extensions`] (fields after 1984), [`OrAddress`], [`Attributes`] and
 //! [`AddressKey`] (addresses as encoded, as text, as routed), [`MtaBindArgument`] (how MTAs introduce
-//! themselves), [`downgrade_message`] (systems of 1984), [`ipm`] (contents), [`ber`] (the encoding).
+//! themselves), [`downgrade_message`] (systems of 1984), [`ipm`] (contents). The encoding is in `vere-ber`.
 //!
 //! Not covered: P3 and P7; the values of X.509 in extensions (certificates, tokens, signatures), which are kept
 //! as octets.
@@ -32,7 +32,6 @@
 )]
 
 mod address;
-pub mod ber;
 mod content;
 mod domain;
 mod envelope;

@@ -7,9 +7,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use vere_ber::{BerError, Element, Tag, Value, Writer};
 use vere_units::Timestamp;
-
-use crate::ber::{BerError, Element, Tag, Value, Writer};
 
 const SECONDS_PER_DAY: i64 = 86_400;
 

@@ -1,6 +1,7 @@
 //! The trace of a message (X.411 clauses 12.2.1.1.1.1 and 12.3): its domains and MTAs.
 
-use crate::ber::{Ia5String, Tag, bits, choice, codes, list, record};
+use vere_ber::{Ia5String, Tag, bits, choice, codes, list, record};
+
 use crate::content::EncodedInformationTypes;
 use crate::domain::GlobalDomainIdentifier;
 use crate::time::Time;

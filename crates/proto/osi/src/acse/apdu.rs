@@ -1,11 +1,11 @@
 //! The APDUs of ACSE.
 
 use bytes::Bytes;
+use vere_ber::{Element, Fault, Pieces, Reader, Tag, write};
 
 use super::information::{read_information, write_information};
 use super::{Aare, Aarq};
-use crate::ber::{BerError, Element, External, Reader, Tag, write};
-use crate::pieces::Pieces;
+use crate::External;
 
 /// The side of an abort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +36,10 @@ impl Apdu {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for octets that are no APDU of ACSE.
-    pub fn read(octets: &Bytes) -> Result<Self, BerError> {
-        let element = Reader::new(octets.clone()).only()?;
-        match element.tag() {
+    /// [`Fault`] for octets that are no APDU of ACSE.
+    pub fn read(octets: &Bytes) -> Result<Self, Fault> {
+        let element = Reader::new(octets).only()?;
+        match element.tag {
             tag if tag == Tag::application(0) => Aarq::read(&element).map(Self::Aarq),
             tag if tag == Tag::application(1) => Aare::read(&element).map(Self::Aare),
             tag if tag == Tag::application(2) => {
@@ -56,7 +56,7 @@ impl Apdu {
                 };
                 Ok(Self::Abrt(source, information))
             }
-            other => Err(BerError::Unexpected(other)),
+            other => Err(Fault::Misplaced(other)),
         }
     }
 
@@ -80,11 +80,11 @@ fn write_release(tag: u32, code: Option<i64>, information: &[External]) -> Piece
     write::constructed(Tag::application(tag), fields.into_iter().flatten())
 }
 
-fn read_release(element: &Element) -> Result<(Option<i64>, Vec<External>), BerError> {
+fn read_release(element: &Element<'_>) -> Result<(Option<i64>, Vec<External>), Fault> {
     let (mut code, mut information) = (None, None);
     let mut fields = element.reader()?;
     while let Some(field) = fields.read()? {
-        match field.tag() {
+        match field.tag {
             tag if tag == Tag::context(0) => code = Some(field.integer()?),
             tag if tag == Tag::context(30) => information = Some(field),
             _ => {}

@@ -1,10 +1,10 @@
 //! AARQ and AARE.
 
 use bytes::Bytes;
+use vere_ber::{BitString, Element, Fault, ObjectIdentifier, Pieces, Reader, Tag, write};
 
 use super::information::{read_information, write_information};
-use crate::ber::{BerError, BitString, Element, External, ObjectIdentifier, Reader, Tag, write};
-use crate::pieces::Pieces;
+use crate::External;
 
 /// The title of an application entity; AP titles and AE qualifiers are kept as they were sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -195,7 +195,7 @@ impl Aarq {
         write::constructed(Tag::application(0), fields)
     }
 
-    pub(super) fn read(element: &Element) -> Result<Self, BerError> {
+    pub(super) fn read(element: &Element<'_>) -> Result<Self, Fault> {
         let fields = Fields::read(element)?;
         Ok(Self {
             application_context: fields.context_name()?,
@@ -232,9 +232,9 @@ impl Aare {
         write::constructed(Tag::application(1), fields)
     }
 
-    pub(super) fn read(element: &Element) -> Result<Self, BerError> {
+    pub(super) fn read(element: &Element<'_>) -> Result<Self, Fault> {
         let fields = Fields::read(element)?;
-        let missing = |number| BerError::Missing(Tag::context(number));
+        let missing = |number| Fault::Absent(Tag::context(number));
         let result = fields.get(2).ok_or(missing(2))?.inner()?;
         let diagnostic = fields.get(3).ok_or(missing(3))?.inner()?;
         let code = diagnostic.inner()?.integer()?;
@@ -245,7 +245,7 @@ impl Aare {
                 1 => AssociateResult::RejectedPermanent,
                 _ => AssociateResult::RejectedTransient,
             },
-            diagnostic: match diagnostic.tag() == Tag::context(2) {
+            diagnostic: match diagnostic.tag == Tag::context(2) {
                 true => Diagnostic::Provider(ProviderDiagnostic::from_code(code)),
                 false => Diagnostic::User(UserDiagnostic::from_code(code)),
             },
@@ -257,15 +257,15 @@ impl Aare {
 }
 
 /// The fields of an APDU by their context tags. Unknown ones are left out, as the rules of extensibility have it.
-struct Fields(Vec<(u32, Element)>);
+struct Fields<'a>(Vec<(u32, Element<'a>)>);
 
-impl Fields {
-    fn read(element: &Element) -> Result<Self, BerError> {
+impl<'a> Fields<'a> {
+    fn read(element: &Element<'a>) -> Result<Self, Fault> {
         let mut all = Vec::new();
         let mut fields = element.reader()?;
         while let Some(field) = fields.read()? {
-            let number = field.tag().number;
-            let known = field.tag() == Tag::context(number) && number <= 30;
+            let number = field.tag.number;
+            let known = field.tag == Tag::context(number) && number <= 30;
             let new = all.iter().all(|(known, _)| *known != number);
             if known && new {
                 all.push((number, field));
@@ -274,28 +274,28 @@ impl Fields {
         Ok(Self(all))
     }
 
-    fn get(&self, number: u32) -> Option<&Element> {
+    fn get(&self, number: u32) -> Option<&Element<'a>> {
         let mut all = self.0.iter();
         all.find(|(found, _)| *found == number)
             .map(|(_, field)| field)
     }
 
-    fn context_name(&self) -> Result<ObjectIdentifier, BerError> {
-        let field = self.get(1).ok_or(BerError::Missing(Tag::context(1)))?;
+    fn context_name(&self) -> Result<ObjectIdentifier, Fault> {
+        let field = self.get(1).ok_or(Fault::Absent(Tag::context(1)))?;
         field.inner()?.oid()
     }
 
-    fn value(&self, number: u32) -> Result<Option<Bytes>, BerError> {
+    fn value(&self, number: u32) -> Result<Option<Bytes>, Fault> {
         let inner = self.get(number).map(Element::inner).transpose()?;
-        Ok(inner.map(|inner| inner.whole().clone()))
+        Ok(inner.map(|inner| inner.to_bytes()))
     }
 
-    fn invocation(&self, number: u32) -> Result<Option<i64>, BerError> {
+    fn invocation(&self, number: u32) -> Result<Option<i64>, Fault> {
         let field = self.get(number);
         field.map(|field| field.inner()?.integer()).transpose()
     }
 
-    fn title(&self, first: u32) -> Result<EntityTitle, BerError> {
+    fn title(&self, first: u32) -> Result<EntityTitle, Fault> {
         Ok(EntityTitle {
             ap_title: self.value(first)?,
             ae_qualifier: self.value(first.saturating_add(1))?,
@@ -305,7 +305,7 @@ impl Fields {
     }
 
     /// The requirements, of which bit 0 is authentication, come first; the two others count by themselves.
-    fn authentication(&self, first: u32) -> Result<Authentication, BerError> {
+    fn authentication(&self, first: u32) -> Result<Authentication, Fault> {
         let mechanism = self.get(first.saturating_add(1));
         let value = self.get(first.saturating_add(2));
         Ok(Authentication {
@@ -357,8 +357,8 @@ fn write_value(value: &AuthenticationValue) -> Pieces {
         AuthenticationValue::External(external) => {
             // [2] IMPLICIT EXTERNAL: the fields of EXTERNAL under another tag.
             let whole = external.write().into_bytes();
-            let fields = Reader::new(whole.clone()).only();
-            let fields = fields.map_or(whole, |value| value.content().clone());
+            let fields = Reader::new(&whole).only();
+            let fields = fields.map_or_else(|_| whole.clone(), |value| value.contents_to_bytes());
             write::constructed(Tag::context(2), [write::encoded(&fields)])
         }
         AuthenticationValue::Other(other) => {
@@ -367,17 +367,19 @@ fn write_value(value: &AuthenticationValue) -> Pieces {
     }
 }
 
-fn read_value(element: &Element) -> Result<AuthenticationValue, BerError> {
-    match element.tag() {
-        tag if tag == Tag::context(0) => Ok(AuthenticationValue::Characters(element.string()?)),
+fn read_value(element: &Element<'_>) -> Result<AuthenticationValue, Fault> {
+    match element.tag {
+        tag if tag == Tag::context(0) => Ok(AuthenticationValue::Characters(element.bytes()?)),
         tag if tag == Tag::context(1) => Ok(AuthenticationValue::Bits(element.bit_string()?)),
         tag if tag == Tag::context(2) => {
-            let fields = write::encoded(element.content());
+            let fields = write::encoded(&element.contents_to_bytes());
             let external = write::constructed(Tag::EXTERNAL, [fields]).into_bytes();
-            let external = External::read(&Reader::new(external).only()?)?;
+            let external = External::read(&Reader::new(&external).only()?)?;
             Ok(AuthenticationValue::External(external))
         }
-        tag if tag == Tag::context(3) => Ok(AuthenticationValue::Other(element.content().clone())),
-        other => Err(BerError::Unexpected(other)),
+        tag if tag == Tag::context(3) => {
+            Ok(AuthenticationValue::Other(element.contents_to_bytes()))
+        }
+        other => Err(Fault::Misplaced(other)),
     }
 }

@@ -1,7 +1,8 @@
 //! User information: values of other abstract syntaxes.
 
-use crate::ber::{BerError, Element, External, Tag, write};
-use crate::pieces::Pieces;
+use vere_ber::{Element, Fault, Pieces, Tag, write};
+
+use crate::External;
 
 /// The most values of user information.
 const INFORMATION_MAX: usize = 16;
@@ -16,7 +17,7 @@ pub(super) fn write_information(information: &[External]) -> Option<Pieces> {
     }
 }
 
-pub(super) fn read_information(field: Option<&Element>) -> Result<Vec<External>, BerError> {
+pub(super) fn read_information(field: Option<&Element<'_>>) -> Result<Vec<External>, Fault> {
     let mut values = Vec::new();
     let Some(field) = field else {
         return Ok(values);
@@ -24,7 +25,7 @@ pub(super) fn read_information(field: Option<&Element>) -> Result<Vec<External>,
     let mut items = field.reader()?;
     while let Some(item) = items.read()? {
         if values.len() >= INFORMATION_MAX {
-            return Err(BerError::Content("bounded user information"));
+            return Err(Fault::Invalid("bounded user information"));
         }
         values.push(External::read(&item)?);
     }

@@ -1,7 +1,9 @@
 use super::*;
-use crate::ber::{External, ObjectIdentifier};
+use crate::External;
+use crate::names;
 use crate::testing::hex;
 use bytes::Bytes;
+use vere_ber::ObjectIdentifier;
 
 fn round(apdu: &Apdu) -> Bytes {
     let octets = apdu.write().into_bytes();
@@ -41,7 +43,7 @@ fn a_version_and_unknown_fields_are_skipped() {
 fn associations_are_read_back() {
     let values = [
         AuthenticationValue::Characters(Bytes::from_static(b"secret")),
-        AuthenticationValue::Bits(crate::ber::BitString {
+        AuthenticationValue::Bits(vere_ber::BitString {
             unused: 1,
             octets: hex("fe"),
         }),
@@ -54,7 +56,7 @@ fn associations_are_read_back() {
             value: Some(value),
         };
         let aarq = Aarq {
-            application_context: ObjectIdentifier::MTS_TRANSFER,
+            application_context: names::MTS_TRANSFER,
             called: EntityTitle {
                 ap_title: Some(hex("06022902")),
                 ..EntityTitle::default()
@@ -70,7 +72,7 @@ fn associations_are_read_back() {
         assert!(!format!("{aarq:?}").contains("secret"));
         round(&Apdu::Aarq(aarq));
         let aare = Aare {
-            application_context: ObjectIdentifier::MTS_TRANSFER,
+            application_context: names::MTS_TRANSFER,
             result: AssociateResult::RejectedTransient,
             diagnostic: Diagnostic::User(UserDiagnostic::AuthenticationFailure),
             responding: EntityTitle {

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::phase::Phase;
 use super::{AbortCause, Association, AssociationError, Event, Mode};
+use crate::External;
 use crate::acse::{Apdu, Source};
-use crate::ber::External;
 use crate::presentation::{Abort, UserData};
 use crate::rtse::{AbortReason, OutgoingState, Rtab};
 

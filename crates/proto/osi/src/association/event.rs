@@ -1,10 +1,10 @@
 //! Events of an association, and other tasks of a host.
 
 use bytes::Bytes;
+use vere_ber::Pieces;
 
 use super::request::OpenIndication;
 use crate::acse::{Authentication, Diagnostic, EntityTitle};
-use crate::pieces::Pieces;
 use crate::presentation;
 use crate::rtse::{AbortReason, Broken, Checkpoint, RefuseReason, SessionConnectionIdentifier};
 use crate::session::{Exception, Fault, RefuseReason as SessionRefusal};

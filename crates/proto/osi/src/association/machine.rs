@@ -139,7 +139,7 @@ impl Association {
 
     /// The presentation context of an abstract syntax, in normal mode.
     #[must_use]
-    pub fn context(&self, abstract_syntax: &crate::ber::ObjectIdentifier) -> Option<i64> {
+    pub fn context(&self, abstract_syntax: &vere_ber::ObjectIdentifier) -> Option<i64> {
         match &self.phase {
             Phase::Open(agreement) => agreement.contexts.of(abstract_syntax),
             _ => None,

@@ -1,14 +1,16 @@
 //! Association establishment, as the initiator sees it.
 
 use bytes::Bytes;
+use vere_ber::Fault;
 
 use super::phase::{Agreement, Phase};
 use super::{
     AbortCause, Association, AssociationError, Event, Mode, OpenRequest, Opened, Rejected,
     Rejection,
 };
+use crate::External;
 use crate::acse::{Aare, Aarq, Apdu, AssociateResult, Diagnostic};
-use crate::ber::{BerError, External, ObjectIdentifier};
+use crate::names;
 use crate::presentation::{
     Accept, Connect, ContextDefinition, Contexts, NormalConnect, Reject, UserData,
 };
@@ -109,7 +111,7 @@ impl Association {
 fn contexts(request: &OpenRequest) -> Vec<ContextDefinition> {
     let profile = &request.profile;
     let mut contexts = vec![
-        ContextDefinition::basic(ACSE_CONTEXT, ObjectIdentifier::ACSE),
+        ContextDefinition::basic(ACSE_CONTEXT, names::ACSE),
         ContextDefinition::basic(RTSE_CONTEXT, profile.rtse.clone()),
     ];
     let others = profile
@@ -152,20 +154,20 @@ fn connect(request: &OpenRequest, contexts: &[ContextDefinition]) -> Connect {
 }
 
 /// The value of RTSE among the user information: that of the context of RTSE, or the first if none names the context.
-pub(super) fn rtse_value(information: &[External], context: i64) -> Result<Bytes, BerError> {
+pub(super) fn rtse_value(information: &[External], context: i64) -> Result<Bytes, Fault> {
     let named = |external: &&External| external.indirect_reference == Some(context);
     let external = information.iter().find(named).or(information.first());
     let value = external.and_then(|external| external.encoding.value());
     value
         .cloned()
-        .ok_or(BerError::Content("user information of RTSE"))
+        .ok_or(Fault::Invalid("user information of RTSE"))
 }
 
-fn aare(user_data: Option<&UserData>) -> Result<Aare, BerError> {
+fn aare(user_data: Option<&UserData>) -> Result<Aare, Fault> {
     let value = user_data.and_then(|data| data.value(ACSE_CONTEXT, Some(ACSE_CONTEXT)));
-    match Apdu::read(&value.ok_or(BerError::Content("a value of ACSE"))?)? {
+    match Apdu::read(&value.ok_or(Fault::Invalid("a value of ACSE"))?)? {
         Apdu::Aare(aare) => Ok(aare),
-        _ => Err(BerError::Content("an AARE")),
+        _ => Err(Fault::Invalid("an AARE")),
     }
 }
 
@@ -173,7 +175,7 @@ fn opened(
     request: &OpenRequest,
     offered: &[ContextDefinition],
     user_data: &Bytes,
-) -> Result<(Agreement, Opened), BerError> {
+) -> Result<(Agreement, Opened), Fault> {
     let (contexts, aare, rtoac) = match (request.mode, Accept::read(user_data)?) {
         (Mode::X410(_), Accept::X410(components)) => (
             Contexts::default(),
@@ -184,18 +186,18 @@ fn opened(
             let contexts = Contexts::confirmed(offered, &accept.results)?;
             let aare = aare(accept.user_data.as_ref())?;
             if aare.result != AssociateResult::Accepted {
-                return Err(BerError::Content("a result that accepts"));
+                return Err(Fault::Invalid("a result that accepts"));
             }
             let rtoac = Rtoac::read(&rtse_value(&aare.user_information, RTSE_CONTEXT)?)?;
             (contexts, Some(aare), rtoac)
         }
-        _ => return Err(BerError::Content("the mode of the request")),
+        _ => return Err(Fault::Invalid("the mode of the request")),
     };
     let both = contexts
-        .of(&ObjectIdentifier::ACSE)
+        .of(&names::ACSE)
         .zip(contexts.of(&request.profile.rtse));
     if request.mode == Mode::Normal && both.is_none() {
-        return Err(BerError::Content("the contexts of ACSE and RTSE"));
+        return Err(Fault::Invalid("the contexts of ACSE and RTSE"));
     }
     let (acse, rtse) = both.unwrap_or((0, 0));
     let agreement = Agreement {
@@ -230,7 +232,7 @@ fn confirm(rtoac: Rtoac, aare: Option<Aare>) -> Opened {
     }
 }
 
-fn rejected(request: &OpenRequest, user_data: &Bytes) -> Result<Rejected, BerError> {
+fn rejected(request: &OpenRequest, user_data: &Bytes) -> Result<Rejected, Fault> {
     match (request.mode, Reject::read(user_data)?) {
         (Mode::X410(_), Reject::X410(components)) => {
             let rtorj = Rtorj::from_components(&components)?;
@@ -249,11 +251,11 @@ fn rejected(request: &OpenRequest, user_data: &Bytes) -> Result<Rejected, BerErr
             }),
             (_, user_data) => rejected_by_association(&aare(user_data.as_ref())?),
         },
-        _ => Err(BerError::Content("the mode of the request")),
+        _ => Err(Fault::Invalid("the mode of the request")),
     }
 }
 
-fn rejected_by_association(aare: &Aare) -> Result<Rejected, BerError> {
+fn rejected_by_association(aare: &Aare) -> Result<Rejected, Fault> {
     let user_data = match rtse_value(&aare.user_information, RTSE_CONTEXT) {
         Ok(value) => Rtorj::read(&value)?.user_data,
         Err(_) => None,

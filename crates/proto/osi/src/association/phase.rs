@@ -1,9 +1,9 @@
 //! The phases of an association, and the agreement of both sides.
 
 use bytes::Bytes;
+use vere_ber::ObjectIdentifier;
 
 use super::request::{Mode, OpenRequest};
-use crate::ber::ObjectIdentifier;
 use crate::presentation::{ContextDefinition, Contexts, Negotiation};
 use crate::rtse::{Rtorq, SessionConnectionIdentifier};
 use crate::session;

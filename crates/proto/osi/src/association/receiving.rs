@@ -1,10 +1,10 @@
 //! Transfers of the peer.
 
 use bytes::Bytes;
+use vere_ber::Fault;
 
 use super::phase::Phase;
 use super::{AbortCause, Association, AssociationError, Event, Mode, ResumeIndication};
-use crate::ber::BerError;
 use crate::presentation::DataReader;
 use crate::rtse::{
     AbortReason, Checkpoint, Incoming, IncomingState, Rtab, SessionConnectionIdentifier,
@@ -143,12 +143,7 @@ impl Association {
         }
     }
 
-    fn read_data(
-        &mut self,
-        mut reader: DataReader,
-        octets: Bytes,
-        end: bool,
-    ) -> Result<(), BerError> {
+    fn read_data(&mut self, mut reader: DataReader, octets: Bytes, end: bool) -> Result<(), Fault> {
         reader.push(octets);
         while let Some(octets) = reader.read()? {
             self.take_octets(octets);

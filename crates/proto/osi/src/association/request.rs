@@ -1,9 +1,10 @@
 //! Requests of a host.
 
 use bytes::Bytes;
+use vere_ber::ObjectIdentifier;
 
 use crate::acse::{Authentication, EntityTitle, UserDiagnostic};
-use crate::ber::ObjectIdentifier;
+use crate::names;
 use crate::rtse::{
     Checkpoint, ConnectionData, DialogueMode, RefuseReason, SessionConnectionIdentifier,
 };
@@ -33,9 +34,9 @@ impl Profile {
     #[must_use]
     pub fn mts_transfer() -> Self {
         Self {
-            application_context: ObjectIdentifier::MTS_TRANSFER,
-            rtse: ObjectIdentifier::MTA_RTSE,
-            apdus: vec![ObjectIdentifier::MTSE],
+            application_context: names::MTS_TRANSFER,
+            rtse: names::MTA_RTSE,
+            apdus: vec![names::MTSE],
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Association establishment, as the responder sees it.
 
 use bytes::Bytes;
+use vere_ber::Fault;
 
 use super::opening::rtse_value;
 use super::phase::{Agreement, Indicated, Phase};
@@ -8,10 +9,11 @@ use super::{
     AcceptRequest, Addresses, Association, AssociationError, Event, Mode, OpenIndication, Profile,
     RejectRequest,
 };
+use crate::External;
 use crate::acse::{
     Aare, Aarq, Apdu, AssociateResult, Authentication, Diagnostic, EntityTitle, UserDiagnostic,
 };
-use crate::ber::{BerError, External, ObjectIdentifier};
+use crate::names;
 use crate::presentation::{
     Accept, Connect, Contexts, Negotiation, NormalAccept, NormalConnect, NormalReject, Reject,
     RejectReason, UserData,
@@ -76,7 +78,7 @@ impl Association {
         profile: &Profile,
         normal: &NormalConnect,
     ) {
-        let mut supported = vec![ObjectIdentifier::ACSE, profile.rtse.clone()];
+        let mut supported = vec![names::ACSE, profile.rtse.clone()];
         supported.extend(profile.apdus.iter().cloned());
         let negotiation = Contexts::negotiate(&normal.contexts, &supported);
         match association(&negotiation, profile, normal) {
@@ -128,7 +130,7 @@ impl Association {
             negotiation: Contexts::negotiate(&[], &[]),
             acse: 0,
             rtse: 0,
-            application_context: ObjectIdentifier::MTS_TRANSFER,
+            application_context: names::MTS_TRANSFER,
             rtorq,
             identifier: identifier(&connect),
             session_identifier: connect.identifier.clone(),
@@ -239,18 +241,18 @@ fn association(
     negotiation: &Negotiation,
     profile: &Profile,
     connect: &NormalConnect,
-) -> Result<(Aarq, Rtorq, i64, i64), BerError> {
+) -> Result<(Aarq, Rtorq, i64, i64), Fault> {
     let contexts = &negotiation.contexts;
-    let acse = contexts.of(&ObjectIdentifier::ACSE);
+    let acse = contexts.of(&names::ACSE);
     let both = acse.zip(contexts.of(&profile.rtse));
-    let (acse, rtse) = both.ok_or(BerError::Content("the contexts of ACSE and RTSE"))?;
+    let (acse, rtse) = both.ok_or(Fault::Invalid("the contexts of ACSE and RTSE"))?;
     let value = connect
         .user_data
         .as_ref()
         .and_then(|data| data.value(acse, contexts.single()));
-    let value = value.ok_or(BerError::Content("a value of ACSE"))?;
+    let value = value.ok_or(Fault::Invalid("a value of ACSE"))?;
     let Apdu::Aarq(aarq) = Apdu::read(&value)? else {
-        return Err(BerError::Content("an AARQ"));
+        return Err(Fault::Invalid("an AARQ"));
     };
     let rtorq = Rtorq::read(&rtse_value(&aarq.user_information, rtse)?)?;
     Ok((aarq, rtorq, acse, rtse))

@@ -1,11 +1,10 @@
 //! Transfers of this side, and the turn.
 
 use bytes::Bytes;
+use vere_ber::{Pieces, Tag, write};
 
 use super::phase::{Agreement, Phase};
 use super::{AbortCause, Association, AssociationError, Event, Mode, TransferFrom};
-use crate::ber::{Tag, write};
-use crate::pieces::Pieces;
 use crate::presentation::{UserData, data_header};
 use crate::rtse::{self, AbortReason, Broken, Checkpoint, Outgoing, OutgoingState, Rtab, Segment};
 use crate::session::{ActivityResume, ConnectionIdentifier, Exception, SERIAL_MAX, Tokens};

@@ -1,11 +1,10 @@
 //! CP and CPA.
 
 use bytes::Bytes;
+use vere_ber::{Element, Fault, Pieces, Reader, Tag, write};
 
 use super::contexts::{read_definitions, read_results, write_definitions, write_results};
 use super::{ContextDefinition, ContextResult, UserData};
-use crate::ber::{BerError, Element, Reader, Tag, write};
-use crate::pieces::Pieces;
 
 /// X.410-1984 mode.
 const X410: i64 = 0;
@@ -62,12 +61,12 @@ impl Connect {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for octets that are no CP.
-    pub fn read(octets: &Bytes) -> Result<Self, BerError> {
-        let mut reader = Reader::new(octets.clone());
+    /// [`Fault`] for octets that are no CP.
+    pub fn read(octets: &Bytes) -> Result<Self, Fault> {
+        let mut reader = Reader::new(octets);
         let (mode, parameters) = read_mode(&reader.expect(Tag::SET)?)?;
         match mode {
-            X410 => Ok(Self::X410(parameters.content().clone())),
+            X410 => Ok(Self::X410(parameters.contents_to_bytes())),
             _ => read_connect(&parameters).map(Self::Normal),
         }
     }
@@ -95,11 +94,11 @@ impl Accept {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for octets that are no CPA.
-    pub fn read(octets: &Bytes) -> Result<Self, BerError> {
-        let (mode, parameters) = read_mode(&Reader::new(octets.clone()).only()?)?;
+    /// [`Fault`] for octets that are no CPA.
+    pub fn read(octets: &Bytes) -> Result<Self, Fault> {
+        let (mode, parameters) = read_mode(&Reader::new(octets).only()?)?;
         match mode {
-            X410 => Ok(Self::X410(parameters.content().clone())),
+            X410 => Ok(Self::X410(parameters.contents_to_bytes())),
             _ => read_accept(&parameters).map(Self::Normal),
         }
     }
@@ -125,11 +124,11 @@ pub(super) fn selector(number: u32, selector: Option<&Bytes>) -> Option<Pieces> 
     selector.map(|selector| write::primitive(Tag::context(number), selector))
 }
 
-pub(super) fn read_selector(element: &Element) -> Result<Bytes, BerError> {
-    let selector = element.string()?;
+pub(super) fn read_selector(element: &Element<'_>) -> Result<Bytes, Fault> {
+    let selector = element.bytes()?;
     match selector.len() <= SELECTOR_MAX {
         true => Ok(selector),
-        false => Err(BerError::Content("a selector of at most 32 octets")),
+        false => Err(Fault::Invalid("a selector of at most 32 octets")),
     }
 }
 
@@ -147,17 +146,17 @@ fn write_mode(mode: i64, parameters: impl IntoIterator<Item = Pieces>) -> Pieces
 }
 
 /// Reads the mode and the parameters of the mode, in any order.
-fn read_mode(set: &Element) -> Result<(i64, Element), BerError> {
-    if set.tag() != Tag::SET {
-        return Err(BerError::Tag {
+fn read_mode<'a>(set: &Element<'a>) -> Result<(i64, Element<'a>), Fault> {
+    if set.tag != Tag::SET {
+        return Err(Fault::Tag {
             expected: Tag::SET,
-            found: set.tag(),
+            found: set.tag,
         });
     }
     let (mut mode, mut x410, mut normal) = (None, None, None);
     let mut fields = set.reader()?;
     while let Some(field) = fields.read()? {
-        match field.tag() {
+        match field.tag {
             tag if tag == Tag::context(0) => mode = Some(field.inner()?.integer()?),
             tag if tag == Tag::context(1) => x410 = Some(field),
             tag if tag == Tag::context(2) => normal = Some(field),
@@ -167,15 +166,15 @@ fn read_mode(set: &Element) -> Result<(i64, Element), BerError> {
     match (mode, x410, normal) {
         (Some(X410), Some(parameters), _) => Ok((X410, parameters)),
         (Some(NORMAL), _, Some(parameters)) => Ok((NORMAL, parameters)),
-        _ => Err(BerError::Content("a mode and the parameters of it")),
+        _ => Err(Fault::Invalid("a mode and the parameters of it")),
     }
 }
 
-fn read_connect(parameters: &Element) -> Result<NormalConnect, BerError> {
+fn read_connect(parameters: &Element<'_>) -> Result<NormalConnect, Fault> {
     let mut connect = NormalConnect::default();
     let mut fields = parameters.reader()?;
     while let Some(field) = fields.read()? {
-        match field.tag() {
+        match field.tag {
             tag if tag == Tag::context(1) => connect.calling = Some(read_selector(&field)?),
             tag if tag == Tag::context(2) => connect.called = Some(read_selector(&field)?),
             tag if tag == Tag::context(4) => connect.contexts = read_definitions(&field)?,
@@ -186,11 +185,11 @@ fn read_connect(parameters: &Element) -> Result<NormalConnect, BerError> {
     Ok(connect)
 }
 
-fn read_accept(parameters: &Element) -> Result<NormalAccept, BerError> {
+fn read_accept(parameters: &Element<'_>) -> Result<NormalAccept, Fault> {
     let mut accept = NormalAccept::default();
     let mut fields = parameters.reader()?;
     while let Some(field) = fields.read()? {
-        match field.tag() {
+        match field.tag {
             tag if tag == Tag::context(3) => accept.responding = Some(read_selector(&field)?),
             tag if tag == Tag::context(5) => accept.results = read_results(&field)?,
             tag if UserData::is(tag) => accept.user_data = Some(UserData::from_element(&field)?),

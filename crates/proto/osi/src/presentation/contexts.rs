@@ -1,7 +1,8 @@
 //! Presentation contexts: definitions, results, and the defined context set (DCS).
 
-use crate::ber::{BerError, Element, ObjectIdentifier, Tag, write};
-use crate::pieces::Pieces;
+use vere_ber::{Element, Fault, ObjectIdentifier, Pieces, Tag, write};
+
+use crate::names;
 
 /// The most contexts of a connection.
 pub const CONTEXTS_MAX: usize = 16;
@@ -26,7 +27,7 @@ impl ContextDefinition {
         Self {
             identifier,
             abstract_syntax,
-            transfer_syntaxes: vec![ObjectIdentifier::BASIC_ENCODING],
+            transfer_syntaxes: vec![names::BASIC_ENCODING],
         }
     }
 }
@@ -73,7 +74,7 @@ impl Contexts {
     #[must_use]
     pub fn negotiate(offered: &[ContextDefinition], supported: &[ObjectIdentifier]) -> Negotiation {
         let mut contexts = Self::default();
-        let basic = ObjectIdentifier::BASIC_ENCODING;
+        let basic = names::BASIC_ENCODING;
         let decide = |definition: &ContextDefinition| {
             if !supported.contains(&definition.abstract_syntax) {
                 let reason = ProviderRejection::AbstractSyntax;
@@ -94,13 +95,13 @@ impl Contexts {
     ///
     /// # Errors
     ///
-    /// [`BerError::Content`] unless there is one result for each offered context, with an offered transfer syntax.
+    /// [`Fault::Invalid`] unless there is one result for each offered context, with an offered transfer syntax.
     pub fn confirmed(
         offered: &[ContextDefinition],
         results: &[ContextResult],
-    ) -> Result<Self, BerError> {
+    ) -> Result<Self, Fault> {
         if offered.len() != results.len() {
-            return Err(BerError::Content("one result for each offered context"));
+            return Err(Fault::Invalid("one result for each offered context"));
         }
         let mut contexts = Self::default();
         for (definition, result) in offered.iter().zip(results) {
@@ -111,7 +112,7 @@ impl Contexts {
                     contexts.define(definition);
                 }
                 ContextResult::Acceptance(_) => {
-                    return Err(BerError::Content("an offered transfer syntax"));
+                    return Err(Fault::Invalid("an offered transfer syntax"));
                 }
                 _ => {}
             }
@@ -167,7 +168,7 @@ pub(super) fn write_definitions(tag: Tag, contexts: &[ContextDefinition]) -> Pie
     write::constructed(tag, contexts.iter().map(definition))
 }
 
-pub(super) fn read_definitions(list: &Element) -> Result<Vec<ContextDefinition>, BerError> {
+pub(super) fn read_definitions(list: &Element<'_>) -> Result<Vec<ContextDefinition>, Fault> {
     let mut contexts: Vec<ContextDefinition> = Vec::new();
     let mut items = list.reader()?;
     while let Some(item) = items.read()? {
@@ -184,7 +185,7 @@ pub(super) fn read_definitions(list: &Element) -> Result<Vec<ContextDefinition>,
             .any(|context| context.identifier == identifier);
         let many = contexts.len() >= CONTEXTS_MAX || transfer_syntaxes.len() > SYNTAXES_MAX;
         if known || many {
-            return Err(BerError::Content("a bounded list of different contexts"));
+            return Err(Fault::Invalid("a bounded list of different contexts"));
         }
         contexts.push(ContextDefinition {
             identifier,
@@ -217,12 +218,12 @@ pub(super) fn write_results(tag: Tag, results: &[ContextResult]) -> Pieces {
     write::constructed(tag, results.iter().map(result))
 }
 
-pub(super) fn read_results(list: &Element) -> Result<Vec<ContextResult>, BerError> {
+pub(super) fn read_results(list: &Element<'_>) -> Result<Vec<ContextResult>, Fault> {
     let mut results = Vec::new();
     let mut items = list.reader()?;
     while let Some(item) = items.read()? {
         if results.len() >= CONTEXTS_MAX {
-            return Err(BerError::Content("a bounded list of results"));
+            return Err(Fault::Invalid("a bounded list of results"));
         }
         let mut fields = item.reader()?;
         let code = fields.expect(Tag::context(0))?.number(2)?;
@@ -230,7 +231,7 @@ pub(super) fn read_results(list: &Element) -> Result<Vec<ContextResult>, BerErro
         let reason = fields.optional(Tag::context(2))?;
         results.push(match (code, syntax) {
             // The basic encoding is the only one that is offered.
-            (0, None) => ContextResult::Acceptance(ObjectIdentifier::BASIC_ENCODING),
+            (0, None) => ContextResult::Acceptance(names::BASIC_ENCODING),
             (0, Some(syntax)) => ContextResult::Acceptance(syntax.oid()?),
             (1, _) => ContextResult::UserRejection,
             _ => ContextResult::ProviderRejection(match reason {

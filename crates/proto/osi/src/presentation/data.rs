@@ -1,8 +1,7 @@
 //! P-DATA with one OCTET STRING: the transfers of RTSE, in pieces.
 
 use bytes::{Bytes, BytesMut};
-
-use crate::ber::{BerError, Header, Step, Tag, Walker, write};
+use vere_ber::{Fault, Header, Step, Tag, Walker, write};
 
 /// The octets before the content of an OCTET STRING of a context, fully encoded as user data.
 #[must_use]
@@ -82,14 +81,14 @@ impl DataReader {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for octets that are no such user data, or of another context.
-    pub fn read(&mut self) -> Result<Option<Bytes>, BerError> {
+    /// [`Fault`] for octets that are no such user data, or of another context.
+    pub fn read(&mut self) -> Result<Option<Bytes>, Fault> {
         loop {
             while let Some(step) = self.inner.step()? {
                 match step {
                     Step::Content(octets) => return Ok(Some(octets)),
                     Step::Begin(header, _) if header.tag != Tag::OCTET_STRING => {
-                        return Err(BerError::Unexpected(header.tag));
+                        return Err(Fault::Misplaced(header.tag));
                     }
                     Step::Begin(..) | Step::End(_) => {}
                 }
@@ -105,16 +104,16 @@ impl DataReader {
     ///
     /// # Errors
     ///
-    /// [`BerError::Short`] within the user data.
-    pub fn end(&self) -> Result<(), BerError> {
+    /// [`Fault::Missing`] within the user data.
+    pub fn end(&self) -> Result<(), Fault> {
         let whole = |walker: &Walker| walker.depth() == 0 && walker.waiting() == 0;
         match whole(&self.outer) && whole(&self.inner) {
             true => Ok(()),
-            false => Err(BerError::Short),
+            false => Err(Fault::Missing("the end of user data")),
         }
     }
 
-    fn outer_step(&mut self, step: Step) -> Result<(), BerError> {
+    fn outer_step(&mut self, step: Step) -> Result<(), Fault> {
         match (self.place, step) {
             (Place::OneValue, Step::End(_)) if self.outer.depth() < self.base => {
                 self.place = Place::List;
@@ -134,12 +133,12 @@ impl DataReader {
             (Place::List, Step::End(_)) => self.place = Place::Lists,
             (Place::Lists, Step::End(_)) => self.place = Place::Outside,
             (_, Step::Begin(header, _)) => self.begin(header)?,
-            _ => return Err(BerError::Malformed),
+            _ => return Err(Fault::Invalid("values of user data")),
         }
         Ok(())
     }
 
-    fn begin(&mut self, header: Header) -> Result<(), BerError> {
+    fn begin(&mut self, header: Header) -> Result<(), Fault> {
         self.place = match (self.place, header.tag) {
             (Place::Outside, tag) if tag == Tag::application(0) && self.single => Place::Octets,
             (Place::Outside, tag) if tag == Tag::application(1) => Place::Lists,
@@ -148,15 +147,15 @@ impl DataReader {
             (Place::List, Tag::INTEGER) => Place::Identifier,
             (Place::List, tag) if tag == Tag::context(0) => Place::OneValue,
             (Place::List, tag) if tag == Tag::context(1) => Place::Octets,
-            (_, other) => return Err(BerError::Unexpected(other)),
+            (_, other) => return Err(Fault::Misplaced(other)),
         };
         let constructed = matches!(self.place, Place::Lists | Place::List | Place::OneValue);
         if constructed != header.constructed && self.place != Place::Octets {
-            return Err(BerError::Malformed);
+            return Err(Fault::Invalid("values of user data"));
         }
         let values = matches!(self.place, Place::OneValue | Place::Octets);
         if values && self.outer.depth() > 1 && self.identifier != self.context {
-            return Err(BerError::Content("a value of the context of RTSE"));
+            return Err(Fault::Invalid("a value of the context of RTSE"));
         }
         self.base = self.outer.depth();
         if self.place == Place::Identifier {
@@ -169,12 +168,12 @@ impl DataReader {
     }
 
     /// A field of a PDV-list has ended, or simply encoded user data, or a part of a string.
-    fn leave(&mut self) -> Result<(), BerError> {
+    fn leave(&mut self) -> Result<(), Fault> {
         if self.outer.depth() < self.base {
             self.place = match self.outer.depth() {
                 0 => Place::Outside,
                 2 => Place::List,
-                _ => return Err(BerError::Malformed),
+                _ => return Err(Fault::Invalid("values of user data")),
             };
         }
         Ok(())

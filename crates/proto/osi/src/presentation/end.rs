@@ -1,12 +1,12 @@
 //! CPR, ARU and ARP.
 
 use bytes::Bytes;
+use vere_ber::{Element, Fault, Pieces, Reader, Tag, write};
 
 use super::connect::{read_selector, selector};
 use super::contexts::{read_results, write_results};
 use super::{ContextResult, UserData};
-use crate::ber::{BerError, Element, ObjectIdentifier, Reader, Tag, write};
-use crate::pieces::Pieces;
+use crate::names;
 
 /// Why the provider rejects a connection (X.226 clause 8.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,13 +79,13 @@ impl Reject {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for octets that are no CPR.
-    pub fn read(octets: &Bytes) -> Result<Self, BerError> {
-        let element = Reader::new(octets.clone()).only()?;
-        match element.tag() {
-            Tag::SET => Ok(Self::X410(element.content().clone())),
+    /// [`Fault`] for octets that are no CPR.
+    pub fn read(octets: &Bytes) -> Result<Self, Fault> {
+        let element = Reader::new(octets).only()?;
+        match element.tag {
+            Tag::SET => Ok(Self::X410(element.contents_to_bytes())),
             Tag::SEQUENCE => read_reject(&element).map(Self::Normal),
-            other => Err(BerError::Unexpected(other)),
+            other => Err(Fault::Misplaced(other)),
         }
     }
 
@@ -109,11 +109,11 @@ impl Reject {
     }
 }
 
-fn read_reject(element: &Element) -> Result<NormalReject, BerError> {
+fn read_reject(element: &Element<'_>) -> Result<NormalReject, Fault> {
     let mut reject = NormalReject::default();
     let mut fields = element.reader()?;
     while let Some(field) = fields.read()? {
-        match field.tag() {
+        match field.tag {
             tag if tag == Tag::context(3) => reject.responding = Some(read_selector(&field)?),
             tag if tag == Tag::context(5) => reject.results = read_results(&field)?,
             tag if tag == Tag::context(10) => {
@@ -149,18 +149,18 @@ impl Abort {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for octets that are neither.
-    pub fn read(octets: &Bytes) -> Result<Self, BerError> {
-        let element = Reader::new(octets.clone()).only()?;
-        match element.tag() {
-            Tag::SET => Ok(Self::UserX410(element.content().clone())),
+    /// [`Fault`] for octets that are neither.
+    pub fn read(octets: &Bytes) -> Result<Self, Fault> {
+        let element = Reader::new(octets).only()?;
+        match element.tag {
+            Tag::SET => Ok(Self::UserX410(element.contents_to_bytes())),
             Tag::SEQUENCE => {
                 let reason = element.reader()?.optional(Tag::context(0))?;
                 let reason = reason.map(|reason| reason.integer()).transpose()?;
                 Ok(Self::Provider(reason))
             }
             tag if tag == Tag::context(0) => read_user_abort(&element),
-            other => Err(BerError::Unexpected(other)),
+            other => Err(Fault::Misplaced(other)),
         }
     }
 
@@ -176,7 +176,7 @@ impl Abort {
                 write::constructed(Tag::SEQUENCE, reason)
             }
             Self::User(contexts, user_data) => {
-                let basic = ObjectIdentifier::BASIC_ENCODING;
+                let basic = names::BASIC_ENCODING;
                 let item = |context: &i64| {
                     let context = write::integer(Tag::INTEGER, *context);
                     let syntax = write::oid(Tag::OBJECT_IDENTIFIER, &basic);
@@ -191,16 +191,16 @@ impl Abort {
     }
 }
 
-fn read_user_abort(element: &Element) -> Result<Abort, BerError> {
+fn read_user_abort(element: &Element<'_>) -> Result<Abort, Fault> {
     let (mut contexts, mut user_data) = (Vec::new(), None);
     let mut fields = element.reader()?;
     while let Some(field) = fields.read()? {
-        match field.tag() {
+        match field.tag {
             tag if tag == Tag::context(0) => {
                 let mut items = field.reader()?;
                 while let Some(item) = items.read()? {
                     if contexts.len() >= super::CONTEXTS_MAX {
-                        return Err(BerError::Content("a bounded list of contexts"));
+                        return Err(Fault::Invalid("a bounded list of contexts"));
                     }
                     contexts.push(item.reader()?.expect(Tag::INTEGER)?.integer()?);
                 }

@@ -1,9 +1,11 @@
 use super::*;
-use crate::ber::{Encoding, ObjectIdentifier};
+use crate::Encoding;
+use crate::names;
 use crate::testing::hex;
 use bytes::Bytes;
+use vere_ber::ObjectIdentifier;
 
-fn read(ssdu: &Bytes, context: i64, chunk: usize) -> Result<Vec<u8>, crate::ber::BerError> {
+fn read(ssdu: &Bytes, context: i64, chunk: usize) -> Result<Vec<u8>, vere_ber::Fault> {
     let mut reader = DataReader::new(context, true);
     let mut whole = Vec::new();
     for piece in ssdu.chunks(chunk) {
@@ -34,7 +36,7 @@ fn a_cp_of_another_stack_is_read() {
     assert_eq!(connect.contexts.len(), 2);
     assert_eq!(
         connect.contexts[0],
-        ContextDefinition::basic(1, ObjectIdentifier::ACSE)
+        ContextDefinition::basic(1, names::ACSE)
     );
     assert_eq!(
         connect.contexts[1].abstract_syntax.to_string(),
@@ -47,16 +49,16 @@ fn a_cp_of_another_stack_is_read() {
 #[test]
 fn each_offered_context_has_one_result() {
     let offered = [
-        ContextDefinition::basic(1, ObjectIdentifier::ACSE),
+        ContextDefinition::basic(1, names::ACSE),
         ContextDefinition::basic(3, ObjectIdentifier::new(&[2, 9]).unwrap()),
         ContextDefinition {
             identifier: 5,
-            abstract_syntax: ObjectIdentifier::MTSE,
+            abstract_syntax: names::MTSE,
             transfer_syntaxes: vec![ObjectIdentifier::new(&[2, 9]).unwrap()],
         },
-        ContextDefinition::basic(7, ObjectIdentifier::MTSE),
+        ContextDefinition::basic(7, names::MTSE),
     ];
-    let supported = [ObjectIdentifier::ACSE, ObjectIdentifier::MTSE];
+    let supported = [names::ACSE, names::MTSE];
     let Negotiation { results, contexts } = Contexts::negotiate(&offered, &supported);
     assert_eq!(results.len(), 4);
     assert_eq!(
@@ -67,8 +69,8 @@ fn each_offered_context_has_one_result() {
         results[2],
         ContextResult::ProviderRejection(ProviderRejection::TransferSyntaxes)
     );
-    assert_eq!(contexts.of(&ObjectIdentifier::MTSE), Some(7));
-    assert_eq!(contexts.abstract_syntax(1), Some(&ObjectIdentifier::ACSE));
+    assert_eq!(contexts.of(&names::MTSE), Some(7));
+    assert_eq!(contexts.abstract_syntax(1), Some(&names::ACSE));
     assert_eq!(contexts.single(), None);
     let accept = NormalAccept {
         results,
@@ -84,7 +86,7 @@ fn each_offered_context_has_one_result() {
         contexts
     );
     assert!(Contexts::confirmed(&offered, &accept.results[..3]).is_err());
-    let other = vec![ContextResult::Acceptance(ObjectIdentifier::ACSE); 4];
+    let other = vec![ContextResult::Acceptance(names::ACSE); 4];
     assert!(Contexts::confirmed(&offered, &other).is_err());
 }
 
@@ -147,7 +149,7 @@ fn user_data_of_both_forms_are_read() {
     let bits = UserData::Full(vec![Pdv {
         transfer_syntax: None,
         context: 3,
-        values: Encoding::Arbitrary(crate::ber::BitString {
+        values: Encoding::Arbitrary(vere_ber::BitString {
             unused: 4,
             octets: hex("f0"),
         }),

@@ -1,9 +1,9 @@
 //! User data (X.226 clause 8.4).
 
 use bytes::Bytes;
+use vere_ber::{Element, Fault, ObjectIdentifier, Pieces, Reader, Tag, write};
 
-use crate::ber::{BerError, Element, Encoding, ObjectIdentifier, Reader, Tag, write};
-use crate::pieces::Pieces;
+use crate::Encoding;
 
 /// The most PDV-lists of user data.
 const LISTS_MAX: usize = 16;
@@ -43,9 +43,9 @@ impl UserData {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for octets that are no user data.
-    pub fn read(octets: &Bytes) -> Result<Self, BerError> {
-        Self::from_element(&Reader::new(octets.clone()).only()?)
+    /// [`Fault`] for octets that are no user data.
+    pub fn read(octets: &Bytes) -> Result<Self, Fault> {
+        Self::from_element(&Reader::new(octets).only()?)
     }
 
     /// Whether a value with this tag is user data.
@@ -53,11 +53,11 @@ impl UserData {
         tag == Tag::application(0) || tag == Tag::application(1)
     }
 
-    pub(super) fn from_element(element: &Element) -> Result<Self, BerError> {
-        match element.tag() {
-            tag if tag == Tag::application(0) => Ok(Self::Simple(element.string()?)),
+    pub(super) fn from_element(element: &Element<'_>) -> Result<Self, Fault> {
+        match element.tag {
+            tag if tag == Tag::application(0) => Ok(Self::Simple(element.bytes()?)),
             tag if tag == Tag::application(1) => read_lists(element).map(Self::Full),
-            other => Err(BerError::Unexpected(other)),
+            other => Err(Fault::Misplaced(other)),
         }
     }
 
@@ -95,12 +95,12 @@ fn write_list(list: &Pdv) -> Pieces {
     write::constructed(Tag::SEQUENCE, fields.into_iter().flatten())
 }
 
-fn read_lists(element: &Element) -> Result<Vec<Pdv>, BerError> {
+fn read_lists(element: &Element<'_>) -> Result<Vec<Pdv>, Fault> {
     let mut lists = Vec::new();
     let mut items = element.reader()?;
     while let Some(item) = items.read()? {
         if lists.len() >= LISTS_MAX {
-            return Err(BerError::Content("a bounded number of value lists"));
+            return Err(Fault::Invalid("a bounded number of value lists"));
         }
         let mut fields = item.reader()?;
         let syntax = fields.optional(Tag::OBJECT_IDENTIFIER)?;

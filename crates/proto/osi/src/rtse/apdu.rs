@@ -15,9 +15,7 @@
 //! that mode, `write` and `read` for normal mode.
 
 use bytes::Bytes;
-
-use crate::ber::{BerError, Element, Reader, Tag, write};
-use crate::pieces::Pieces;
+use vere_ber::{Element, Fault, Pieces, Reader, Tag, write};
 
 mod connection;
 
@@ -188,22 +186,22 @@ fn tagged(tag: u32, components: Bytes) -> Bytes {
     write::constructed(Tag::context(tag), [Pieces::from(components)]).into_bytes()
 }
 
-fn components_of(tag: u32, octets: &Bytes) -> Result<Bytes, BerError> {
-    let mut reader = Reader::new(octets.clone());
+fn components_of(tag: u32, octets: &Bytes) -> Result<Bytes, Fault> {
+    let mut reader = Reader::new(octets);
     let element = reader.expect(Tag::context(tag))?;
     reader.end()?;
-    Ok(element.content().clone())
+    Ok(element.contents_to_bytes())
 }
 
 /// Calls `take` with every component and its place.
 fn each(
     components: &Bytes,
-    mut take: impl FnMut(u32, Element) -> Result<(), BerError>,
-) -> Result<(), BerError> {
-    let mut reader = Reader::new(components.clone());
+    mut take: impl FnMut(u32, Element<'_>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut reader = Reader::new(components);
     while let Some(element) = reader.read()? {
-        let number = element.tag().number;
-        if element.tag() == Tag::context(number) {
+        let number = element.tag.number;
+        if element.tag == Tag::context(number) {
             take(number, element)?;
         }
     }
@@ -236,8 +234,8 @@ impl Rtorq {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for other components.
-    pub fn from_components(components: &Bytes) -> Result<Self, BerError> {
+    /// [`Fault`] for other components.
+    pub fn from_components(components: &Bytes) -> Result<Self, Fault> {
         let (mut checkpoint_size, mut window_size, mut mode) = (0, 3, 0);
         let (mut data, mut application_protocol) = (None, None);
         each(components, |place, element| {
@@ -258,7 +256,7 @@ impl Rtorq {
                 0 => DialogueMode::Monologue,
                 _ => DialogueMode::TwoWayAlternate,
             },
-            connection_data: data.ok_or(BerError::Missing(Tag::context(3)))?,
+            connection_data: data.ok_or(Fault::Absent(Tag::context(3)))?,
             application_protocol,
         })
     }
@@ -267,8 +265,8 @@ impl Rtorq {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for another APDU.
-    pub fn read(octets: &Bytes) -> Result<Self, BerError> {
+    /// [`Fault`] for another APDU.
+    pub fn read(octets: &Bytes) -> Result<Self, Fault> {
         Self::from_components(&components_of(16, octets)?)
     }
 }
@@ -294,8 +292,8 @@ impl Rtoac {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for other components.
-    pub fn from_components(components: &Bytes) -> Result<Self, BerError> {
+    /// [`Fault`] for other components.
+    pub fn from_components(components: &Bytes) -> Result<Self, Fault> {
         let (mut checkpoint_size, mut window_size, mut data) = (0, 3, None);
         each(components, |place, element| {
             match place {
@@ -309,7 +307,7 @@ impl Rtoac {
         Ok(Self {
             checkpoint_size,
             window_size,
-            connection_data: data.ok_or(BerError::Missing(Tag::context(2)))?,
+            connection_data: data.ok_or(Fault::Absent(Tag::context(2)))?,
         })
     }
 
@@ -317,8 +315,8 @@ impl Rtoac {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for another APDU.
-    pub fn read(octets: &Bytes) -> Result<Self, BerError> {
+    /// [`Fault`] for another APDU.
+    pub fn read(octets: &Bytes) -> Result<Self, Fault> {
         Self::from_components(&components_of(17, octets)?)
     }
 }
@@ -345,13 +343,13 @@ impl Rtorj {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for other components.
-    pub fn from_components(components: &Bytes) -> Result<Self, BerError> {
+    /// [`Fault`] for other components.
+    pub fn from_components(components: &Bytes) -> Result<Self, Fault> {
         let mut rtorj = Self::default();
         each(components, |place, element| {
             match place {
                 0 => rtorj.reason = Some(RefuseReason::from_code(element.integer()?)),
-                1 => rtorj.user_data = Some(element.inner()?.whole().clone()),
+                1 => rtorj.user_data = Some(element.inner()?.to_bytes()),
                 _ => {}
             }
             Ok(())
@@ -363,8 +361,8 @@ impl Rtorj {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for another APDU.
-    pub fn read(octets: &Bytes) -> Result<Self, BerError> {
+    /// [`Fault`] for another APDU.
+    pub fn read(octets: &Bytes) -> Result<Self, Fault> {
         Self::from_components(&components_of(18, octets)?)
     }
 }
@@ -400,13 +398,13 @@ impl Rtab {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for other components.
-    pub fn from_components(components: &Bytes) -> Result<Self, BerError> {
+    /// [`Fault`] for other components.
+    pub fn from_components(components: &Bytes) -> Result<Self, Fault> {
         let mut rtab = Self::default();
         each(components, |place, element| {
             match place {
                 0 => rtab.reason = Some(AbortReason::from_code(element.integer()?)),
-                2 => rtab.user_data = Some(element.inner()?.whole().clone()),
+                2 => rtab.user_data = Some(element.inner()?.to_bytes()),
                 _ => {}
             }
             Ok(())
@@ -418,8 +416,8 @@ impl Rtab {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for another APDU.
-    pub fn read(octets: &Bytes) -> Result<Self, BerError> {
+    /// [`Fault`] for another APDU.
+    pub fn read(octets: &Bytes) -> Result<Self, Fault> {
         Self::from_components(&components_of(22, octets)?)
     }
 }
@@ -434,11 +432,11 @@ pub fn write_priority(priority: u32) -> Bytes {
 ///
 /// # Errors
 ///
-/// [`BerError`] for another value than an INTEGER that is not negative.
-pub fn read_priority(octets: &Bytes) -> Result<u32, BerError> {
-    let element = Reader::new(octets.clone()).only()?;
-    match element.tag() {
+/// [`Fault`] for another value than an INTEGER that is not negative.
+pub fn read_priority(octets: &Bytes) -> Result<u32, Fault> {
+    let element = Reader::new(octets).only()?;
+    match element.tag {
         Tag::INTEGER => element.number(NUMBER_MAX),
-        other => Err(BerError::Unexpected(other)),
+        other => Err(Fault::Misplaced(other)),
     }
 }

@@ -1,8 +1,7 @@
 //! The EXTERNAL around a transferred APDU in normal mode (X.228 clause 8.2).
 
 use bytes::{Bytes, BytesMut};
-
-use crate::ber::{BerError, Step, Tag, Walker, write};
+use vere_ber::{Fault, Step, Tag, Walker, write};
 
 /// The octets before an APDU of this length: EXTERNAL with the presentation context and one value.
 #[must_use]
@@ -52,8 +51,8 @@ impl Unwrapper {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for octets that are no EXTERNAL with one value or with octets.
-    pub fn read(&mut self) -> Result<Option<Bytes>, BerError> {
+    /// [`Fault`] for octets that are no EXTERNAL with one value or with octets.
+    pub fn read(&mut self) -> Result<Option<Bytes>, Fault> {
         while let Some(step) = self.walker.step()? {
             if let Some(octets) = self.take(step)? {
                 return Ok(Some(octets));
@@ -66,15 +65,15 @@ impl Unwrapper {
     ///
     /// # Errors
     ///
-    /// [`BerError::Short`] within it.
-    pub const fn end(&self) -> Result<(), BerError> {
+    /// [`Fault::Missing`] within the EXTERNAL.
+    pub const fn end(&self) -> Result<(), Fault> {
         match self.ended && self.walker.waiting() == 0 {
             true => Ok(()),
-            false => Err(BerError::Short),
+            false => Err(Fault::Missing("the end of EXTERNAL")),
         }
     }
 
-    fn take(&mut self, step: Step) -> Result<Option<Bytes>, BerError> {
+    fn take(&mut self, step: Step) -> Result<Option<Bytes>, Fault> {
         let depth = self.walker.depth();
         match step {
             Step::End(_) if self.within && depth < 2 => self.within = false,
@@ -90,9 +89,9 @@ impl Unwrapper {
                 Tag::OBJECT_IDENTIFIER | Tag::OBJECT_DESCRIPTOR => {}
                 tag if tag == Tag::context(0) && header.constructed => self.begin(),
                 tag if tag == Tag::context(1) && !header.constructed => self.begin(),
-                other => return Err(BerError::Unexpected(other)),
+                other => return Err(Fault::Misplaced(other)),
             },
-            Step::Begin(header, _) => return Err(BerError::Unexpected(header.tag)),
+            Step::Begin(header, _) => return Err(Fault::Misplaced(header.tag)),
             Step::Content(octets) if self.identifier => {
                 let value = self.reference.unwrap_or(0);
                 let add = |value: i64, octet: &u8| (value << 8) | i64::from(*octet);

@@ -1,6 +1,7 @@
 //! Establishment of a session connection.
 
 use bytes::Bytes;
+use vere_ber::Pieces;
 
 use super::machine::Fault;
 use super::parameters::SpduError;
@@ -10,7 +11,6 @@ use super::{
     Accept, Accepting, Connect, Connecting, Item, NotAllowed, OverflowAccept, Refuse, RefuseReason,
     Session, SessionEvent, Spdu, State, Tokens,
 };
-use crate::pieces::Pieces;
 
 /// User data of a connection above this travel in CONNECT DATA OVERFLOW SPDUs (X.225 clause 8.3.3).
 const OVERFLOW: usize = 10_240;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
+use vere_ber::Pieces;
 
 use super::parameters::SpduError;
 use super::spdu::{USER_DATA_MAX, disconnect, version};
@@ -11,7 +12,6 @@ use super::{
     Abort, Accept, ActivityResume, Connect, ConnectionIdentifier, Enclosure, Exception, Incoming,
     Refuse, Spdu, State, Tokens,
 };
-use crate::pieces::Pieces;
 
 /// The most octets of user data of an SPDU other than DATA TRANSFER and CONNECT.
 const PART_MAX: usize = 65_000;

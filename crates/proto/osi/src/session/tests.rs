@@ -1,7 +1,7 @@
 use super::*;
-use crate::pieces::Pieces;
 use crate::testing::hex;
 use bytes::Bytes;
+use vere_ber::Pieces;
 
 mod table;
 

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use vere_ber::Pieces;
 
 use super::tpdu::{DT, EOT, TPKT_LEN};
 use super::{Connection, DisconnectReason, RejectCause, Tpdu, TpduError, TpduSize};
-use crate::pieces::Pieces;
 
 /// The largest TPDU: what fits a packet (RFC 1006 section 6).
 pub const TPDU_SIZE_MAX: u32 = 65_531;

@@ -1,7 +1,7 @@
 use super::*;
-use crate::pieces::Pieces;
 use crate::testing::hex;
 use bytes::Bytes;
+use vere_ber::Pieces;
 
 fn transport(tpdu_size: u32) -> Transport {
     Transport::new(TransportConfig {

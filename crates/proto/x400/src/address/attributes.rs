@@ -1,5 +1,7 @@
 //! An O/R address as text: one text for each attribute.
 
+use vere_ber::{BerError, PrintableString, TeletexString, Value, decode};
+
 use std::collections::BTreeMap;
 
 use super::attribute::{Attribute, POSTAL};
@@ -10,7 +12,6 @@ use super::extension::{
     UniversalText,
 };
 use super::model::{BuiltInStandardAttributes, OrAddress};
-use crate::ber::{BerError, PrintableString, TeletexString, Value, decode};
 
 /// The attributes of an address.
 ///

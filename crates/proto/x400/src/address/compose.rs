@@ -3,6 +3,8 @@
 //! A text is encoded in the narrowest form with all characters: PrintableString, else TeletexString, else
 //! Unicode. The parts of a personal name, and the organizational units, take one form together.
 
+use vere_ber::{NumericString, PrintableString, TeletexString, Value};
+
 use std::fmt;
 
 use super::attribute::{Attribute, POSTAL};
@@ -14,7 +16,6 @@ use super::extension::{
     UniversalPersonalName, UniversalText,
 };
 use super::model::{BuiltInDomainDefinedAttribute, OrAddress, PersonalName};
-use crate::ber::{NumericString, PrintableString, TeletexString, Value};
 use crate::domain::{AdministrationDomainName, CountryName, PrivateDomainName};
 
 /// Domain-defined attributes of an address, at most.

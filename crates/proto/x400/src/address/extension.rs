@@ -1,11 +1,11 @@
 //! Extension attributes (X.411 clause 8.5.5.3).
 
-use std::borrow::Cow;
-
-use crate::ber::{
+use vere_ber::{
     Any, BmpString, NumericString, PrintableString, Tag, TeletexString, UniversalString, Value,
     choice, codes, encode, record,
 };
+
+use std::borrow::Cow;
 
 codes! {
     /// `ExtensionAttributeType`

@@ -5,6 +5,8 @@
 //! number as NumericString. A country is equal to its number of X.121. A missing ADMD is equal to an ADMD of
 //! spaces.
 
+use vere_ber::BerError;
+
 use std::fmt;
 
 use super::attribute::Attribute;
@@ -12,7 +14,6 @@ use super::attributes::Attributes;
 use super::country;
 use super::model::OrAddress;
 use super::text::AddressError;
-use crate::ber::BerError;
 use crate::domain::GlobalDomainIdentifier;
 
 /// Between components; normalised text does not contain the separator.

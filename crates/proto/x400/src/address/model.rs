@@ -1,9 +1,10 @@
 //! Addresses as X.411 encodes addresses.
 
-use super::extension::{ExtensionAttribute, ExtensionAttributeType};
-use crate::ber::{
+use vere_ber::{
     Any, BerError, Element, NumericString, PrintableString, Tag, Value, Writer, list, record,
 };
+
+use super::extension::{ExtensionAttribute, ExtensionAttributeType};
 use crate::domain::{AdministrationDomainName, CountryName, PrivateDomainName};
 
 record! {

@@ -1,11 +1,12 @@
 //! Writing the text forms of O/R addresses.
 
+use vere_ber::{PrintableString, TeletexString};
+
 use std::fmt::{self, Write as _};
 
 use super::attribute::Attribute;
 use super::attributes::Attributes;
 use super::model::{OrAddress, OrName};
-use crate::ber::{PrintableString, TeletexString};
 
 impl fmt::Display for OrAddress {
     /// Writes the form of RFC 1685, or what is wrong with an extension attribute.

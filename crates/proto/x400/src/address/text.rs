@@ -11,6 +11,8 @@
 //! as `{233}`, and several `OU` and `DD` have the most significant one last. Keywords of both forms are known
 //! in both.
 
+use vere_ber::TeletexString;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -18,7 +20,6 @@ use super::attribute::Attribute;
 use super::attributes::Attributes;
 use super::compose::ComposeError;
 use super::model::OrAddress;
-use crate::ber::TeletexString;
 
 /// Characters of an address text, at most.
 const CHARACTERS_MAX: usize = 4_096;

@@ -10,13 +10,14 @@
 //! an OCTET STRING in segments.
 
 use bytes::Bytes;
+use vere_ber::{
+    BerError, END_OF_CONTENTS, Element, Fault, Header, Length, Tag, Value, Writer, decode, encode,
+    extent, normalise, segments,
+};
 
 use super::message::MessageTransferEnvelope;
 use super::probe::ProbeTransferEnvelope;
 use super::report::Report;
-use crate::ber::{
-    BerError, END_OF_CONTENTS, Fault, Header, Tag, Value, Writer, decode, encode, extent, segments,
-};
 use crate::domain::MtsIdentifier;
 use crate::trace::TraceInformation;
 
@@ -227,7 +228,7 @@ fn split_message(octets: &Bytes, header: Header) -> Result<Message, ApduError> {
     if let rest @ 1.. = octets.len().saturating_sub(end) {
         return Err(Fault::Trailing(rest).into());
     }
-    let closing = if header.length.is_none() {
+    let closing = if header.length == Length::Indefinite {
         END_OF_CONTENTS.len()
     } else {
         0
@@ -251,7 +252,7 @@ fn split_message(octets: &Bytes, header: Header) -> Result<Message, ApduError> {
 
 /// Reads a probe or a report; a returned content does not count as envelope, since the octets are not copied.
 fn read<T: Value>(octets: &Bytes, field: &'static str) -> Result<T, ApduError> {
-    let octets = crate::ber::normalise(octets)?;
-    let element = crate::ber::Element::only(&octets)?;
+    let octets = normalise(octets)?;
+    let element = Element::only(&octets)?;
     T::read_tagged(&element).map_err(|error| error.within(field).into())
 }

@@ -5,11 +5,11 @@
 //! (X.419 clause 13.2.1.1.2). Both forms are read in both modes.
 
 use bytes::Bytes;
-use vere_units::{Secret, constant_time_eq};
-
-use crate::ber::{
+use vere_ber::{
     BerError, Element, Ia5String, Kept, Null, Tag, Value, Writer, choice, codes, normalise, record,
 };
+use vere_units::{Secret, constant_time_eq};
+
 use crate::extension::SecurityLabel;
 
 /// The tags around the values of a bind.

@@ -1,6 +1,6 @@
 //! Reasons of non-delivery (X.411 clause 8.3.1.2.1).
 
-use crate::ber::{Tag, codes};
+use vere_ber::{Tag, codes};
 
 codes! {
     /// `TypeOfMTSUser`: the kind of recipient.

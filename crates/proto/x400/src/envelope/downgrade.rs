@@ -6,6 +6,8 @@
 //! extension critical for transfer or delivery, a content type of 1988 or later, an address with indispensable
 //! extension attributes.
 
+use vere_ber::{PrintableString, decode};
+
 use std::fmt;
 
 use super::codes::{NonDeliveryDiagnosticCode, NonDeliveryReasonCode, TypeOfMtsUser};
@@ -13,7 +15,6 @@ use super::message::MessageTransferEnvelope;
 use super::probe::ProbeTransferEnvelope;
 use super::report::{Report, ReportType};
 use crate::address::{BuiltInDomainDefinedAttribute, ExtensionAttributeType, OrAddress, OrName};
-use crate::ber::{PrintableString, decode};
 use crate::content::{
     BuiltInContentType, BuiltInEncodedInformationTypes, ContentType, EncodedInformationTypes,
     PerMessageIndicators,
@@ -91,7 +92,7 @@ pub fn downgrade_message(
     types(envelope.original_encoded_information_types.as_mut());
     trace(&mut envelope.trace_information);
     indicators(&mut envelope.per_message_indicators);
-    envelope.unknown = crate::ber::Unknown::default();
+    envelope.unknown = vere_ber::Unknown::default();
     let mut unable = Vec::new();
     envelope.per_recipient_fields.retain_mut(|recipient| {
         let result = name(&mut recipient.recipient_name).and(extensions(&mut recipient.extensions));
@@ -118,7 +119,7 @@ pub fn downgrade_probe(
     types(envelope.original_encoded_information_types.as_mut());
     trace(&mut envelope.trace_information);
     indicators(&mut envelope.per_message_indicators);
-    envelope.unknown = crate::ber::Unknown::default();
+    envelope.unknown = vere_ber::Unknown::default();
     let mut unable = Vec::new();
     envelope.per_recipient_fields.retain_mut(|recipient| {
         let result = name(&mut recipient.recipient_name).and(extensions(&mut recipient.extensions));

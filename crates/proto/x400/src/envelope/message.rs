@@ -1,7 +1,8 @@
 //! The envelope of a message (X.411 clause 12.2.1.1).
 
+use vere_ber::{Any, Tag, bits, record};
+
 use crate::address::OrName;
-use crate::ber::{Any, Tag, bits, record};
 use crate::content::{
     ContentIdentifier, ContentType, EncodedInformationTypes, ExplicitConversion,
     PerMessageIndicators, Priority,

@@ -1,8 +1,9 @@
 //! The envelope of a probe (X.411 clause 12.2.1.2): asks whether a message could be delivered.
 
+use vere_ber::{Any, Tag, record};
+
 use super::message::PerRecipientIndicators;
 use crate::address::OrName;
-use crate::ber::{Any, Tag, record};
 use crate::content::{
     ContentIdentifier, ContentType, EncodedInformationTypes, ExplicitConversion,
     PerMessageIndicators,

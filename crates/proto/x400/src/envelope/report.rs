@@ -1,11 +1,11 @@
 //! Reports (X.411 clause 12.2.1.3): the fate of a message or a probe.
 
 use bytes::Bytes;
+use vere_ber::{Any, PrintableString, Tag, choice, record};
 
 use super::codes::{NonDeliveryDiagnosticCode, NonDeliveryReasonCode, TypeOfMtsUser};
 use super::message::PerRecipientIndicators;
 use crate::address::OrName;
-use crate::ber::{Any, PrintableString, Tag, choice, record};
 use crate::content::{ContentIdentifier, ContentType, EncodedInformationTypes};
 use crate::domain::MtsIdentifier;
 use crate::extension::Extensions;

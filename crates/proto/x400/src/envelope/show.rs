@@ -1,5 +1,7 @@
 //! Envelopes as text, for `vere x400 show`.
 
+use vere_ber::Unknown;
+
 use std::fmt;
 
 use super::apdu::{Apdu, Message};
@@ -7,7 +9,6 @@ use super::message::{MessageTransferEnvelope, PerRecipientIndicators};
 use super::probe::ProbeTransferEnvelope;
 use super::report::{PerRecipientReportTransferFields, Report, ReportType};
 use crate::address::OrName;
-use crate::ber::Unknown;
 use crate::content::ExplicitConversion;
 use crate::extension::{
     ContentCorrelator, ExtensionField, ExtensionType, ExtensionValue, Extensions,

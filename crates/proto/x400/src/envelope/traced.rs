@@ -1,9 +1,10 @@
 //! The traces of messages, probes and reports.
 
+use vere_ber::BerError;
+
 use super::message::MessageTransferEnvelope;
 use super::probe::ProbeTransferEnvelope;
 use super::report::ReportTransferEnvelope;
-use crate::ber::BerError;
 use crate::extension::{ExtensionValue, Extensions, StandardExtension};
 use crate::trace::{
     InternalTraceInformation, InternalTraceInformationElement, TraceInformationElement,

@@ -1,10 +1,11 @@
 //! Extensions as fields of envelopes.
 
-use super::kind::{Criticality, StandardExtension};
-use super::value::ExtensionValue;
-use crate::ber::{
+use vere_ber::{
     Any, BerError, Element, Null, ObjectIdentifier, Tag, Value, Writer, choice, encode, record,
 };
+
+use super::kind::{Criticality, StandardExtension};
+use super::value::ExtensionValue;
 
 choice! {
     /// `ExtensionType`

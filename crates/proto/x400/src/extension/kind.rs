@@ -1,6 +1,6 @@
 //! The numbers of the standard extensions.
 
-use crate::ber::{BitSet, Tag, bits, codes};
+use vere_ber::{BitSet, Tag, bits, codes};
 
 bits! {
     /// `Criticality`: the stages at which a system without knowledge of the extension has to stop.

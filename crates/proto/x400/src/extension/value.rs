@@ -3,13 +3,13 @@
 //! Certificates, tokens and signatures are values of X.509 and are kept as received ([`ExtensionValue::Other`]).
 
 use bytes::Bytes;
-
-use super::kind::StandardExtension;
-use crate::address::{OrAddress, OrName};
-use crate::ber::{
+use vere_ber::{
     Any, BerError, Ia5String, ObjectIdentifier, PrintableString, Tag, TeletexString, bits, choice,
     codes, decode, encode, record,
 };
+
+use super::kind::StandardExtension;
+use crate::address::{OrAddress, OrName};
 use crate::domain::GlobalDomainIdentifier;
 use crate::time::Time;
 use crate::trace::{InternalTraceInformation, TraceInformation};

@@ -1,8 +1,7 @@
 //! Body parts (X.420 clause 7.3).
 
 use bytes::Bytes;
-
-use crate::ber::{
+use vere_ber::{
     Any, BerError, Class, Element, GeneralString, Ia5String, Kept, ObjectIdentifier, Tag, Value,
     Writer, choice, codes, decode, encode, record,
 };

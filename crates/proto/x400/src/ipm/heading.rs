@@ -1,9 +1,10 @@
 //! The heading of an interpersonal message (X.420 clauses 7.1 and 7.2).
 
-use crate::address::OrName;
-use crate::ber::{
+use vere_ber::{
     Any, Explicit, ObjectIdentifier, PrintableString, Tag, TeletexString, bits, codes, record,
 };
+
+use crate::address::OrName;
 use crate::time::Time;
 
 record! {

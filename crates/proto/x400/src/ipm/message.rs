@@ -1,11 +1,11 @@
 //! Messages and notifications as contents.
 
 use bytes::Bytes;
+use vere_ber::{BerError, Element, Kept, Tag, Value, choice, decode, encode, normalise, record};
 
 use super::body::{BodyPart, MESSAGE_TAG};
 use super::heading::Heading;
 use super::notification::{Ipn, IpnOutcome, NonReceiptFields};
-use crate::ber::{BerError, Element, Kept, Tag, Value, choice, decode, encode, normalise, record};
 
 /// The largest tag of a body part of 1984, mixed-mode.
 const LAST_1984_TAG: u32 = 11;
@@ -85,7 +85,7 @@ impl BodyPart {
         };
         let octets = normalise(octets)?;
         let element = Element::only(&octets)?;
-        for child in element.children()? {
+        for child in element.reader()? {
             let child = child?;
             if Ipm::accepts(child.tag) {
                 return Ipm::read(&child).map(Some);

@@ -1,7 +1,8 @@
 //! Notifications (X.420 clause 8): the fate of a message at a recipient.
 
+use vere_ber::{Kept, PrintableString, Tag, choice, codes, record};
+
 use super::heading::{IpmIdentifier, IpmsExtension, OrDescriptor};
-use crate::ber::{Kept, PrintableString, Tag, choice, codes, record};
 use crate::content::EncodedInformationTypes;
 use crate::time::Time;
 

@@ -1,11 +1,12 @@
 //! Addresses: text, encoding, comparison, routing.
 
+use vere_ber::{Any, PrintableString, decode, encode};
+
 use std::collections::HashMap;
 
 use proptest::prelude::*;
 
 use super::sample::{ADDRESSES, hex};
-use crate::ber::{Any, PrintableString, decode, encode};
 use crate::*;
 
 fn attributes(text: &str) -> Attributes {
@@ -199,7 +200,7 @@ fn comparison() {
 fn one_text_in_three_encodings_is_one_key() {
     let printable: OrAddress = "CN=Desk;O=Acme;P=x;A=y;C=GB".parse().unwrap();
     let mut teletex = printable.clone();
-    let text = ber::TeletexString::new("DESK").unwrap();
+    let text = vere_ber::TeletexString::new("DESK").unwrap();
     teletex.extension.0 = vec![ExtensionAttribute::new(
         ExtensionAttributeType::TeletexCommonName,
         &text,

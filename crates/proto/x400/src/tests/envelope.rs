@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use vere_ber::{Any, Ia5String, Unknown, decode, encode};
 
 use super::sample::{
     self, ADDRESSES, Choices, FORMS, apdus, domain, extension_values, hex, message, time,
     unknown_element, varied_apdu, vary,
 };
-use crate::ber::{Any, Ia5String, Unknown, decode, encode};
 use crate::*;
 
 #[test]

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use vere_ber::{ELEMENTS_MAX, Fault};
 
 use super::sample::{FORMS, apdus, message, vary};
-use crate::ber::{ELEMENTS_MAX, Fault};
 use crate::ipm::InformationObject;
 use crate::*;
 
@@ -96,9 +96,7 @@ fn quickly<T>(work: impl FnOnce() -> T) -> T {
 fn deep_nesting_is_refused_at_once() {
     for unit in [&[0xA0, 0x80][..], &[0x31, 0x80], &[0x24, 0x80]] {
         let octets = Bytes::from(unit.repeat(1 << 20));
-        let fault = quickly(|| crate::ber::normalise(&octets))
-            .unwrap_err()
-            .fault;
+        let fault = quickly(|| vere_ber::normalise(&octets)).unwrap_err().fault;
         assert_eq!(fault, Fault::Depth);
         quickly(|| read_all(&octets));
     }
@@ -153,7 +151,7 @@ fn the_recipients_of_a_message_are_bounded() {
 #[test]
 fn a_content_in_many_segments_is_joined() {
     let mut octets = vec![0xA0, 0x80];
-    octets.extend(crate::ber::encode(&message().envelope));
+    octets.extend(vere_ber::encode(&message().envelope));
     octets.extend([0x24, 0x80]);
     octets.extend([0x04, 0x01, 0x41].repeat(100_000));
     octets.extend([0, 0, 0, 0]);

@@ -1,9 +1,9 @@
 //! Interpersonal messages and notifications.
 
 use bytes::Bytes;
+use vere_ber::{Any, Explicit, Kept, Tag, TeletexString, Value, Writer, encode};
 
 use super::sample::{FORMS, hex, name, printable, time, vary};
-use crate::ber::{Any, Explicit, Kept, Tag, TeletexString, Value, Writer, encode};
 use crate::ipm::*;
 
 fn identifier(local: &str) -> IpmIdentifier {

@@ -1,8 +1,8 @@
 //! Tests of the whole crate.
 
 mod address;
-mod ber;
 mod envelope;
 mod hostile;
 mod ipm;
 mod sample;
+mod time;

@@ -1,10 +1,8 @@
 //! Values with every field, and octets in every form of BER.
 
 use bytes::Bytes;
+use vere_ber::{Any, Ia5String, ObjectIdentifier, PrintableString, TeletexString, Unknown, Writer};
 
-use crate::ber::{
-    Any, Ia5String, ObjectIdentifier, PrintableString, TeletexString, Unknown, Writer,
-};
 use crate::*;
 
 pub(super) fn hex(text: &str) -> Bytes {
@@ -144,7 +142,7 @@ pub(super) fn extensions() -> Extensions {
     });
     fields.push(ExtensionField {
         kind: ExtensionType::Private(oid("1.3.6.1.4.1.4711.400.1")),
-        criticality: Criticality(ber::BitSet::bit(20)),
+        criticality: Criticality(vere_ber::BitSet::bit(20)),
         value: Some(Any(hex("0c026869"))),
         ..ExtensionField::default()
     });
@@ -501,8 +499,8 @@ pub(super) fn vary(octets: &[u8], form: Form) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = octets;
     while !rest.is_empty() {
-        let header = ber::Header::read(rest, 0).unwrap();
-        let end = header.octets + header.length.unwrap();
+        let header = vere_ber::Header::read(rest, 0).unwrap();
+        let end = vere_ber::extent(rest, 0).unwrap();
         let (value, after) = rest.split_at(end);
         out.extend(vary_value(value, header, form));
         rest = after;
@@ -510,17 +508,17 @@ pub(super) fn vary(octets: &[u8], form: Form) -> Vec<u8> {
     out
 }
 
-fn vary_value(value: &[u8], header: ber::Header, form: Form) -> Vec<u8> {
+fn vary_value(value: &[u8], header: vere_ber::Header, form: Form) -> Vec<u8> {
     let (tag, contents) = (&value[..header.tag_octets], &value[header.octets..]);
     if header.constructed {
         let mut contents = vary(contents, form);
-        if form.reverse && header.tag == ber::Tag::SET {
+        if form.reverse && header.tag == vere_ber::Tag::SET {
             contents = reversed(&contents);
         }
         return framed(tag, &contents, form, true);
     }
-    let text =
-        matches!(header.tag.number, 4 | 12 | 18..=30) && header.tag.class == ber::Class::Universal;
+    let text = matches!(header.tag.number, 4 | 12 | 18..=30)
+        && header.tag.class == vere_ber::Class::Universal;
     if form.segments && text && contents.len() > 1 {
         let (first, second) = contents.split_at(contents.len() / 2);
         let mut segments = framed(&[0x04], first, form, false);
@@ -549,7 +547,7 @@ fn framed(tag: &[u8], contents: &[u8], form: Form, constructed: bool) -> Vec<u8>
             out.extend(length.to_be_bytes());
         } else {
             let mut writer = Writer::default();
-            writer.header(ber::Tag::NULL, false, contents.len());
+            writer.header(vere_ber::Tag::NULL, false, contents.len());
             out.extend_from_slice(&writer.finish()[1..]);
         }
         out.extend_from_slice(contents);
@@ -561,7 +559,7 @@ fn reversed(contents: &[u8]) -> Vec<u8> {
     let mut values = Vec::new();
     let mut rest = contents;
     while !rest.is_empty() {
-        let end = ber::extent(rest, 0).unwrap();
+        let end = vere_ber::extent(rest, 0).unwrap();
         values.push(&rest[..end]);
         rest = &rest[end..];
     }

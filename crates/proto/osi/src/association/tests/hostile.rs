@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use vere_ber::{Reader, Walker};
 
 use super::pair::{Pair, X410, accepting, apdu, request};
 use crate::association::*;
-use crate::ber::{Reader, Walker};
 use crate::presentation::{self, DataReader, UserData};
 use crate::rtse::{Rtab, Rtoac, Rtorj, Rtorq, Unwrapper, apdu as rtse_apdu};
 use crate::session::{Exception, Spdu};
@@ -176,9 +176,9 @@ proptest! {
         let mut walker = Walker::new();
         walker.push(octets.clone());
         while let Ok(Some(_)) = walker.step() {}
-        let mut reader = Reader::new(octets);
+        let mut reader = Reader::new(&octets);
         while let Ok(Some(element)) = reader.read() {
-            let _read = element.string().is_ok() || element.bit_string().is_ok();
+            let _read = element.bytes().is_ok() || element.bit_string().is_ok();
         }
     }
 
@@ -199,17 +199,17 @@ proptest! {
             }
         }
         let whole = walked && walker.depth() == 0 && walker.waiting() == 0;
-        prop_assert_eq!(whole, reads(Reader::new(octets)));
+        prop_assert_eq!(whole, reads(Reader::new(&octets)));
     }
 }
 
 /// Whether the reader takes the octets as values of values.
-fn reads(mut reader: Reader) -> bool {
+fn reads(mut reader: Reader<'_>) -> bool {
     loop {
         match reader.read() {
             Ok(None) => return true,
             Err(_) => return false,
-            Ok(Some(element)) if element.is_constructed() => {
+            Ok(Some(element)) if element.constructed => {
                 if !element.reader().is_ok_and(reads) {
                     return false;
                 }

@@ -1,12 +1,13 @@
 //! Associations that do not come about.
 
 use bytes::Bytes;
+use vere_ber::ObjectIdentifier;
 
 use super::pair::{Pair, X410, request};
 use crate::Limits;
 use crate::acse::{Diagnostic, UserDiagnostic};
 use crate::association::*;
-use crate::ber::ObjectIdentifier;
+use crate::names;
 use crate::presentation;
 use crate::rtse::RefuseReason;
 use crate::session;
@@ -90,7 +91,7 @@ fn an_apdu_context_may_be_missing() {
     let pair = Pair::open_with(open, Pair::plain(9));
     let other = ObjectIdentifier::new(&[2, 6, 0, 2, 99]).unwrap();
     assert_eq!(pair.a.association.context(&other), None);
-    assert_eq!(pair.a.association.context(&ObjectIdentifier::MTSE), Some(5));
+    assert_eq!(pair.a.association.context(&names::MTSE), Some(5));
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn versions_of_the_session_are_negotiated() {
         Rejection::Session(session::RefuseReason::Version)
     );
     let mut long = request(Mode::Normal);
-    let bind = crate::ber::write::primitive(crate::ber::Tag::OCTET_STRING, &[7; 20_000]);
+    let bind = vere_ber::write::primitive(vere_ber::Tag::OCTET_STRING, &[7; 20_000]);
     long.data = crate::rtse::ConnectionData::Open(Some(bind.into_bytes()));
     Pair::open_with(long.clone(), Pair::plain(333));
     long.mode = X410;

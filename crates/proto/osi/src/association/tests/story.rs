@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::pair::{Pair, X410, accepting, apdu, identifier, request};
 use crate::Limits;
 use crate::association::*;
-use crate::ber::ObjectIdentifier;
+use crate::names;
 use crate::rtse::*;
 use crate::session::Exception;
 
@@ -92,8 +92,8 @@ fn both_sides_know_what_was_agreed_on() {
         assert_eq!((opened.checkpoint_size, opened.window_size), (agreed, 3));
         assert!(opened.turn && !opened.recovered);
         assert_eq!(opened.user_data, accepting().user_data);
-        assert_eq!(pair.a.association.context(&ObjectIdentifier::MTSE), Some(5));
-        assert_eq!(pair.b.association.context(&ObjectIdentifier::MTSE), Some(5));
+        assert_eq!(pair.a.association.context(&names::MTSE), Some(5));
+        assert_eq!(pair.b.association.context(&names::MTSE), Some(5));
         pair.transfer(true, &apdu(3000));
         let points = if agreed == 0 {
             0

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use bytes::Bytes;
+use vere_ber::{Pieces, Tag, write};
 
 use super::pair::{Pair, X410, accepting, request};
 use crate::association::*;
-use crate::ber::{Tag, write};
-use crate::pieces::Pieces;
+use crate::names;
 use crate::rtse::{ConnectionData, RefuseReason, wrapper};
 use crate::session::Exception;
 use crate::testing::hex;
@@ -156,11 +156,7 @@ fn message(length: usize) -> Bytes {
 fn wrapped(pair: &Pair, mode: Mode, message: &Bytes) -> Vec<u8> {
     let mut apdu = match mode {
         Mode::Normal => {
-            let context = pair
-                .a
-                .association
-                .context(&crate::ber::ObjectIdentifier::MTSE)
-                .unwrap();
+            let context = pair.a.association.context(&names::MTSE).unwrap();
             wrapper(context, u64::try_from(message.len()).unwrap()).to_vec()
         }
         Mode::X410(_) => Vec::new(),

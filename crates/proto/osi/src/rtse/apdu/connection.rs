@@ -1,9 +1,8 @@
 //! The connection data of RTORQ and RTOAC.
 
 use bytes::Bytes;
+use vere_ber::{Element, Fault, Pieces, Reader, Tag, write};
 
-use crate::ber::{BerError, Element, Reader, Tag, write};
-use crate::pieces::Pieces;
 use crate::session::ConnectionIdentifier;
 
 /// The most octets of a reference.
@@ -23,7 +22,7 @@ pub struct SessionConnectionIdentifier {
 impl SessionConnectionIdentifier {
     const fn reference_tag(x410: bool) -> Tag {
         if x410 {
-            Tag::T61_STRING
+            Tag::TELETEX_STRING
         } else {
             Tag::OCTET_STRING
         }
@@ -40,7 +39,7 @@ impl SessionConnectionIdentifier {
             additional: self
                 .additional
                 .as_ref()
-                .map(|more| value(Tag::T61_STRING, more)),
+                .map(|more| value(Tag::TELETEX_STRING, more)),
         }
     }
 
@@ -48,9 +47,9 @@ impl SessionConnectionIdentifier {
     #[must_use]
     pub fn from_session(identifier: &ConnectionIdentifier) -> Option<Self> {
         let content = |value: &Bytes| {
-            let element = Reader::new(value.clone()).only();
+            let element = Reader::new(value).only();
             element
-                .and_then(|element| element.string())
+                .and_then(|element| element.bytes())
                 .unwrap_or_else(|_| value.clone())
         };
         Some(Self {
@@ -70,19 +69,19 @@ impl SessionConnectionIdentifier {
         write::constructed(Tag::context(1), fields.into_iter().flatten())
     }
 
-    pub(super) fn read(element: &Element) -> Result<Self, BerError> {
+    pub(super) fn read(element: &Element<'_>) -> Result<Self, Fault> {
         let mut fields = element.reader()?;
-        let calling = fields.read()?.ok_or(BerError::Missing(Tag::OCTET_STRING))?;
-        if calling.tag() != Tag::OCTET_STRING && calling.tag() != Tag::T61_STRING {
-            return Err(BerError::Unexpected(calling.tag()));
+        let calling = fields.read()?.ok_or(Fault::Absent(Tag::OCTET_STRING))?;
+        if calling.tag != Tag::OCTET_STRING && calling.tag != Tag::TELETEX_STRING {
+            return Err(Fault::Misplaced(calling.tag));
         }
         let common = fields.expect(Tag::UTC_TIME)?;
         let additional = fields.optional(Tag::context(0))?;
-        let bounded = |element: Element| {
-            let text = element.string()?;
+        let bounded = |element: Element<'_>| {
+            let text = element.bytes()?;
             match text.len() <= REFERENCE_MAX {
                 true => Ok(text),
-                false => Err(BerError::Content("a reference of at most 62 octets")),
+                false => Err(Fault::Invalid("a reference of at most 62 octets")),
             }
         };
         Ok(Self {
@@ -113,15 +112,15 @@ impl ConnectionData {
         write::constructed(Tag::context(place), [choice])
     }
 
-    pub(super) fn read(element: &Element) -> Result<Self, BerError> {
+    pub(super) fn read(element: &Element<'_>) -> Result<Self, Fault> {
         let choice = element.inner()?;
-        match choice.tag() {
-            tag if tag == Tag::context(0) && !choice.is_constructed() => Ok(Self::Open(None)),
-            tag if tag == Tag::context(0) => Ok(Self::Open(Some(choice.inner()?.whole().clone()))),
+        match choice.tag {
+            tag if tag == Tag::context(0) && !choice.constructed => Ok(Self::Open(None)),
+            tag if tag == Tag::context(0) => Ok(Self::Open(Some(choice.inner()?.to_bytes()))),
             tag if tag == Tag::context(1) => {
                 SessionConnectionIdentifier::read(&choice).map(Self::Recover)
             }
-            other => Err(BerError::Unexpected(other)),
+            other => Err(Fault::Misplaced(other)),
         }
     }
 }

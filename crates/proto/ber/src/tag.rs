@@ -37,6 +37,8 @@ impl Tag {
     pub const NULL: Self = Self::universal(5);
     /// OBJECT IDENTIFIER.
     pub const OBJECT_IDENTIFIER: Self = Self::universal(6);
+    /// ObjectDescriptor.
+    pub const OBJECT_DESCRIPTOR: Self = Self::universal(7);
     /// EXTERNAL and INSTANCE OF.
     pub const EXTERNAL: Self = Self::universal(8);
     /// ENUMERATED.
@@ -49,12 +51,14 @@ impl Tag {
     pub const NUMERIC_STRING: Self = Self::universal(18);
     /// PrintableString.
     pub const PRINTABLE_STRING: Self = Self::universal(19);
-    /// TeletexString.
+    /// TeletexString, also called T61String.
     pub const TELETEX_STRING: Self = Self::universal(20);
     /// IA5String.
     pub const IA5_STRING: Self = Self::universal(22);
     /// UTCTime.
     pub const UTC_TIME: Self = Self::universal(23);
+    /// GraphicString.
+    pub const GRAPHIC_STRING: Self = Self::universal(25);
     /// GeneralString.
     pub const GENERAL_STRING: Self = Self::universal(27);
     /// UniversalString.
@@ -91,6 +95,7 @@ impl Tag {
             Self::OCTET_STRING => "OCTET STRING",
             Self::NULL => "NULL",
             Self::OBJECT_IDENTIFIER => "OBJECT IDENTIFIER",
+            Self::OBJECT_DESCRIPTOR => "ObjectDescriptor",
             Self::EXTERNAL => "EXTERNAL",
             Self::ENUMERATED => "ENUMERATED",
             Self::SEQUENCE => "SEQUENCE",
@@ -100,6 +105,7 @@ impl Tag {
             Self::TELETEX_STRING => "TeletexString",
             Self::IA5_STRING => "IA5String",
             Self::UTC_TIME => "UTCTime",
+            Self::GRAPHIC_STRING => "GraphicString",
             Self::GENERAL_STRING => "GeneralString",
             Self::UNIVERSAL_STRING => "UniversalString",
             Self::BMP_STRING => "BMPString",

@@ -80,7 +80,7 @@ impl Pieces {
     }
 
     /// Copies the first octets into `to` and leaves them here; returns how many there were.
-    pub(crate) fn peek(&self, to: &mut [u8]) -> usize {
+    pub fn peek(&self, to: &mut [u8]) -> usize {
         let octets = self.pieces.iter().flat_map(|piece| piece.iter());
         let mut copied = 0_usize;
         for (place, octet) in to.iter_mut().zip(octets) {

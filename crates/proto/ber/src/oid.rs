@@ -6,25 +6,64 @@ use std::str::FromStr;
 use bytes::Bytes;
 
 use super::element::Element;
-use super::error::BerError;
+use super::error::{BerError, Fault};
+use super::header::put_base128;
 use super::tag::Tag;
 use super::value::Value;
-use super::writer::{Writer, push_base128};
+use super::writer::Writer;
 
-/// The octets of an object identifier that are read.
+/// Octets of an object identifier, at most.
 const OCTETS_MAX: usize = 128;
 
 /// An object identifier, kept as its contents octets.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectIdentifier(Bytes);
 
 impl ObjectIdentifier {
-    /// The object identifier with these contents octets.
-    pub(crate) const fn from_static(contents: &'static [u8]) -> Self {
+    /// The object identifier with these arcs; `None` for fewer than two arcs and for a first or second arc that is too
+    /// large.
+    #[must_use]
+    pub fn new(arcs: &[u32]) -> Option<Self> {
+        let [first, second, rest @ ..] = arcs else {
+            return None;
+        };
+        if *first > 2 || (*first < 2 && *second > 39) {
+            return None;
+        }
+        let mut contents = Vec::new();
+        put_base128(&mut contents, first.checked_mul(40)?.checked_add(*second)?);
+        for arc in rest {
+            put_base128(&mut contents, *arc);
+        }
+        Self::from_contents(contents.into()).ok()
+    }
+
+    /// The object identifier with these contents octets, without a check.
+    #[must_use]
+    pub const fn from_static(contents: &'static [u8]) -> Self {
         Self(Bytes::from_static(contents))
     }
 
+    /// The object identifier with these contents octets.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`] for no octets, more than 128, and an arc without an end.
+    pub fn from_contents(contents: Bytes) -> Result<Self, Fault> {
+        let whole = contents.last().is_some_and(|octet| octet & 0x80 == 0);
+        match whole && contents.len() <= OCTETS_MAX {
+            true => Ok(Self(contents)),
+            false => Err(Fault::Invalid("an OBJECT IDENTIFIER of 1 to 128 octets")),
+        }
+    }
+
+    /// The contents octets.
+    #[must_use]
+    pub const fn contents(&self) -> &Bytes {
+        &self.0
+    }
+
     /// The arcs; an arc that does not fit is the largest number.
+    #[must_use]
     pub fn arcs(&self) -> Vec<u64> {
         let mut arcs = Vec::new();
         let mut arc: u64 = 0;
@@ -47,6 +86,17 @@ impl ObjectIdentifier {
     }
 }
 
+impl Element<'_> {
+    /// The contents as an OBJECT IDENTIFIER.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`] for octets that are no identifier.
+    pub fn oid(&self) -> Result<ObjectIdentifier, Fault> {
+        self.primitive("OBJECT IDENTIFIER")?;
+        ObjectIdentifier::from_contents(self.contents_to_bytes())
+    }
+}
+
 impl fmt::Display for ObjectIdentifier {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
@@ -55,6 +105,12 @@ impl fmt::Display for ObjectIdentifier {
             separator = ".";
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for ObjectIdentifier {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "ObjectIdentifier({self})")
     }
 }
 
@@ -70,19 +126,7 @@ impl FromStr for ObjectIdentifier {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let arcs: Result<Vec<u32>, _> = text.split('.').map(str::parse).collect();
         let arcs = arcs.map_err(|_| ObjectIdentifierError)?;
-        let [first, second, rest @ ..] = arcs.as_slice() else {
-            return Err(ObjectIdentifierError);
-        };
-        let joined = first
-            .checked_mul(40)
-            .and_then(|arc| arc.checked_add(*second));
-        let joined = joined.filter(|_| *first == 2 || (*first < 2 && *second < 40));
-        let mut contents = Vec::new();
-        push_base128(&mut contents, joined.ok_or(ObjectIdentifierError)?);
-        for arc in rest {
-            push_base128(&mut contents, *arc);
-        }
-        Ok(Self(contents.into()))
+        Self::new(&arcs).ok_or(ObjectIdentifierError)
     }
 }
 
@@ -94,12 +138,7 @@ impl Value for ObjectIdentifier {
     }
 
     fn read(element: &Element<'_>) -> Result<Self, BerError> {
-        let contents = element.primitive("OBJECT IDENTIFIER")?;
-        let whole = contents.last().is_some_and(|octet| octet & 0x80 == 0);
-        if !whole || contents.len() > OCTETS_MAX {
-            return Err(BerError::invalid("an OBJECT IDENTIFIER of 1 to 128 octets"));
-        }
-        element.bytes().map(Self)
+        Ok(element.oid()?)
     }
 
     fn write(&self, out: &mut Writer) {

@@ -1,6 +1,7 @@
 //! INTEGERs and ENUMERATEDs with named values. Values without a name are kept.
 
 /// Declares a type with named values.
+#[macro_export]
 macro_rules! codes {
     ($(#[$meta:meta])* pub enum $name:ident [$tag:expr] { $($value:ident = $number:literal, $text:literal;)* }) => {
         $(#[$meta])*
@@ -58,25 +59,24 @@ macro_rules! codes {
             }
         }
 
-        impl $crate::ber::Value for $name {
+        impl $crate::Value for $name {
             const NAME: &'static str = stringify!($name);
 
-            fn accepts(tag: $crate::ber::Tag) -> bool {
+            fn accepts(tag: $crate::Tag) -> bool {
                 tag == $tag
             }
 
-            fn read(element: &$crate::ber::Element<'_>) -> Result<Self, $crate::ber::BerError> {
-                <u32 as $crate::ber::Value>::read(element).map(Self::from_code)
+            fn read(element: &$crate::Element<'_>) -> Result<Self, $crate::BerError> {
+                <u32 as $crate::Value>::read(element).map(Self::from_code)
             }
 
-            fn write(&self, out: &mut $crate::ber::Writer) {
-                $crate::ber::Value::write_tagged(self, $tag, out);
+            fn write(&self, out: &mut $crate::Writer) {
+                $crate::Value::write_tagged(self, $tag, out);
             }
 
-            fn write_tagged(&self, tag: $crate::ber::Tag, out: &mut $crate::ber::Writer) {
-                $crate::ber::Value::write_tagged(&self.code(), tag, out);
+            fn write_tagged(&self, tag: $crate::Tag, out: &mut $crate::Writer) {
+                $crate::Value::write_tagged(&self.code(), tag, out);
             }
         }
     };
 }
-pub(crate) use codes;

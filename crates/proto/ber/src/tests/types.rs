@@ -2,15 +2,14 @@
 
 use bytes::Bytes;
 
-use super::sample::hex;
-use crate::Time;
-use crate::ber::{
-    BITS_MAX, BerError, BitSet, BmpString, DEPTH_MAX, Fault, GeneralString, Ia5String,
+use super::hex;
+use crate::{
+    BITS_MAX, BerError, BitSet, BmpString, DEPTH_MAX, Element, Fault, GeneralString, Ia5String,
     NumericString, ObjectIdentifier, PrintableString, TeletexString, UniversalString, decode,
     encode, normalise,
 };
 
-fn fault<T: crate::ber::Value + std::fmt::Debug>(octets: &str) -> Fault {
+fn fault<T: crate::Value + std::fmt::Debug>(octets: &str) -> Fault {
     decode::<T>(&hex(octets)).unwrap_err().fault
 }
 
@@ -51,7 +50,8 @@ fn integers() {
 }
 
 fn bits(octets: &str) -> Result<Vec<u32>, BerError> {
-    decode::<crate::OtherActions>(&hex(octets)).map(|bits| bits.0.numbers().collect())
+    let octets = normalise(&hex(octets))?;
+    Ok(BitSet::read(&Element::only(&octets)?)?.numbers().collect())
 }
 
 #[test]
@@ -146,46 +146,6 @@ fn object_identifiers() {
 }
 
 #[test]
-fn times() {
-    for (text, shown) in [
-        ("260504030201Z", "2026-05-04T03:02:01Z"),
-        ("2605040302Z", "2026-05-04T03:02:00Z"),
-        ("260504030201+0230", "2026-05-04T00:32:01Z"),
-        ("2601010030-0100", "2026-01-01T01:30:00Z"),
-        ("700101000000Z", "1970-01-01T00:00:00Z"),
-        ("690101000000Z", "2069-01-01T00:00:00Z"),
-        ("840229120000Z", "1984-02-29T12:00:00Z"),
-        ("000229120000Z", "2000-02-29T12:00:00Z"),
-    ] {
-        let time = Time::parse(text.as_bytes()).unwrap();
-        assert_eq!(time.to_string(), shown);
-        assert_eq!(Time::parse(time.utc_time().as_bytes()), Some(time));
-    }
-    assert_eq!(
-        encode(&Time::from_unix(0)),
-        hex("170d 3730303130313030303030305a")
-    );
-    for text in [
-        "",
-        "Z",
-        "260504030201",
-        "26050403Z",
-        "260532030201Z",
-        "261304030201Z",
-        "260229000000Z",
-        "260504240000Z",
-        "260504030260Z",
-        "260504030201+2400",
-        "260504030201+01",
-        "260504030201z",
-        "2605040302011Z",
-        "700101000000+0100",
-    ] {
-        assert_eq!(Time::parse(text.as_bytes()), None, "{text}");
-    }
-}
-
-#[test]
 fn definite_octets_are_not_copied() {
     let octets = hex("3084 0000000a 3003 020105 1303 616263");
     assert_eq!(normalise(&octets).unwrap().as_ptr(), octets.as_ptr());
@@ -230,7 +190,8 @@ fn faults_of_the_structure() {
         ("0500 00", Fault::Trailing(1)),
         ("3f ffffffff7f 00", Fault::Oversized(0)),
         ("0489 000000000000000001 00", Fault::Oversized(0)),
-        ("0488 ffffffffffffffff 00", Fault::Truncated(0)),
+        ("0488 ffffffffffffffff 00", Fault::Oversized(0)),
+        ("0488 7fffffffffffffff 00", Fault::Truncated(0)),
         // An inner value may not pass the end of an outer one.
         ("3004 0403 6161 61", Fault::Truncated(2)),
         ("3004 3080 0500 0000", Fault::Truncated(6)),

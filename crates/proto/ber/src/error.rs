@@ -1,4 +1,4 @@
-//! Faults of octets as BER of a type.
+//! Faults of octets as BER, and as BER of a type.
 
 use std::fmt;
 
@@ -14,14 +14,15 @@ pub struct BerError {
     pub fault: Fault,
 }
 
-/// The fault itself.
+/// The fault itself, of the sender of the octets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
-    /// The octets end inside a value; the offset of that value.
+    /// The octets, or the value around, end inside a value; the offset of that value.
     Truncated(usize),
-    /// A tag number or a length of more octets than this crate reads; the offset of the value.
+    /// A tag number or a length above what this crate reads; the offset of the value.
     Oversized(usize),
-    /// An indefinite length of a primitive value, or one where only definite lengths may be; the offset of the value.
+    /// An indefinite length of a primitive value; the offset of the value.
     Indefinite(usize),
     /// Octets after the end of a value; their number.
     Trailing(usize),
@@ -36,8 +37,19 @@ pub enum Fault {
         /// The tag of the value.
         found: Tag,
     },
+    /// A value with another tag than the expected one.
+    Tag {
+        /// The expected tag.
+        expected: Tag,
+        /// The tag of the value.
+        found: Tag,
+    },
     /// A field that must be present is absent.
     Missing(&'static str),
+    /// A value with this tag must be present and is absent.
+    Absent(Tag),
+    /// A value with this tag where none belongs.
+    Misplaced(Tag),
     /// A field occurs twice.
     Twice(&'static str),
     /// Wrong octets for the type; the expectation.
@@ -82,6 +94,8 @@ impl From<Fault> for BerError {
 
 impl std::error::Error for BerError {}
 
+impl std::error::Error for Fault {}
+
 impl fmt::Display for BerError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for field in &self.path {
@@ -115,7 +129,10 @@ impl fmt::Display for Fault {
             Self::Unexpected { expected, found } => {
                 write!(out, "expected {expected}; found {found}")
             }
+            Self::Tag { expected, found } => write!(out, "expected {expected}; found {found}"),
             Self::Missing(field) => write!(out, "expected {field}; found the end"),
+            Self::Absent(tag) => write!(out, "expected {tag}; found the end"),
+            Self::Misplaced(tag) => write!(out, "expected no {tag}; found one"),
             Self::Twice(field) => write!(out, "expected {field} once; found it twice"),
             Self::Invalid(expected) => write!(out, "expected {expected}; found other octets"),
             Self::Elements(most) => write!(out, "expected at most {most} elements; found more"),

@@ -12,9 +12,7 @@
 //! ```
 
 use bytes::Bytes;
-
-use super::{BerError, BitString, Element, ObjectIdentifier, Tag, write};
-use crate::pieces::Pieces;
+use vere_ber::{BitString, Element, Fault, ObjectIdentifier, Pieces, Tag, write};
 
 /// How the value within is encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,14 +27,12 @@ pub enum Encoding {
 
 impl Encoding {
     /// Reads the choice of EXTERNAL, which is also that of a presentation data value list.
-    pub(crate) fn read(element: &Element) -> Result<Self, BerError> {
-        match element.tag() {
-            tag if tag == Tag::context(0) => {
-                Ok(Self::SingleAsn1Type(element.inner()?.whole().clone()))
-            }
-            tag if tag == Tag::context(1) => Ok(Self::OctetAligned(element.string()?)),
+    pub(crate) fn read(element: &Element<'_>) -> Result<Self, Fault> {
+        match element.tag {
+            tag if tag == Tag::context(0) => Ok(Self::SingleAsn1Type(element.inner()?.to_bytes())),
+            tag if tag == Tag::context(1) => Ok(Self::OctetAligned(element.bytes()?)),
             tag if tag == Tag::context(2) => Ok(Self::Arbitrary(element.bit_string()?)),
-            other => Err(BerError::Unexpected(other)),
+            other => Err(Fault::Misplaced(other)),
         }
     }
 
@@ -88,12 +84,12 @@ impl External {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for another value than EXTERNAL.
-    pub fn read(element: &Element) -> Result<Self, BerError> {
-        if element.tag() != Tag::EXTERNAL {
-            return Err(BerError::Tag {
+    /// [`Fault`] for another value than EXTERNAL.
+    pub fn read(element: &Element<'_>) -> Result<Self, Fault> {
+        if element.tag != Tag::EXTERNAL {
+            return Err(Fault::Tag {
                 expected: Tag::EXTERNAL,
-                found: element.tag(),
+                found: element.tag,
             });
         }
         let mut fields = element.reader()?;
@@ -120,5 +116,38 @@ impl External {
             .map(|context| write::integer(Tag::INTEGER, context));
         let fields = [direct, indirect, Some(self.encoding.write())];
         write::constructed(Tag::EXTERNAL, fields.into_iter().flatten())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vere_ber::Reader;
+
+    use super::*;
+    use crate::names;
+    use crate::testing::hex;
+
+    #[test]
+    fn external_is_read_back() {
+        let external = External::of_context(5, hex("04 01 61"));
+        let octets = external.write().into_bytes();
+        assert_eq!(octets, hex("28 08 02 01 05 a0 03 04 01 61"));
+        assert_eq!(
+            External::read(&Reader::new(&octets).only().unwrap()).unwrap(),
+            external
+        );
+        let other = hex("28 0f 06 03 883703 02 01 01 07 01 41 81 02 6162");
+        let other = External::read(&Element::only(&other).unwrap()).unwrap();
+        assert_eq!(other.encoding.value().unwrap(), &hex("6162"));
+        assert_eq!(other.indirect_reference, Some(1));
+    }
+
+    #[test]
+    fn names_are_those_of_the_recommendations() {
+        assert_eq!(names::MTS_TRANSFER.to_string(), "2.6.0.1.6");
+        assert_eq!(names::MTA_RTSE.to_string(), "2.6.0.2.12");
+        assert_eq!(names::MTSE.to_string(), "2.6.0.2.7");
+        assert_eq!(names::ACSE.to_string(), "2.2.1.0.1");
+        assert_eq!(names::BASIC_ENCODING.to_string(), "2.1.1");
     }
 }

@@ -36,7 +36,8 @@ fn ascii(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Whether PrintableString has the character (X.680 table 10).
-pub(crate) const fn is_printable(character: char) -> bool {
+#[must_use]
+pub const fn is_printable(character: char) -> bool {
     character.is_ascii_alphanumeric()
         || matches!(
             character,
@@ -123,7 +124,7 @@ macro_rules! string {
             }
 
             fn read(element: &Element<'_>) -> Result<Self, BerError> {
-                element.bytes().map(Self)
+                Ok(Self(element.bytes()?))
             }
 
             fn write(&self, out: &mut Writer) {

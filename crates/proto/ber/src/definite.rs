@@ -9,8 +9,7 @@ use bytes::Bytes;
 
 use super::bounds::{DEPTH_MAX, VALUES_MAX};
 use super::error::{BerError, Fault};
-use super::header::{END_OF_CONTENTS, Header, end};
-use super::writer::{length_octets, push_length};
+use super::header::{END_OF_CONTENTS, Header, length, length_octets, put_length};
 
 /// Returns the value `octets` with definite lengths throughout.
 ///
@@ -38,7 +37,10 @@ pub fn normalise(octets: &Bytes) -> Result<Bytes, BerError> {
 }
 
 /// The places of the segments of the string `octets`.
-pub(crate) fn segments(octets: &[u8]) -> Result<Vec<Range<usize>>, Fault> {
+///
+/// # Errors
+/// [`Fault`] of the structure.
+pub fn segments(octets: &[u8]) -> Result<Vec<Range<usize>>, Fault> {
     let mut segments = Vec::new();
     let mut walk = Walk::new(octets);
     while let Some(step) = walk.next_step()? {
@@ -57,11 +59,14 @@ fn rewrite(octets: &[u8], lengths: &[usize]) -> Result<Bytes, BerError> {
         match step {
             Step::Open { tag, .. } => {
                 out.extend_from_slice(octets.get(tag).unwrap_or_default());
-                push_length(&mut out, lengths.next().copied().unwrap_or_default());
+                put_length(
+                    &mut out,
+                    length(lengths.next().copied().unwrap_or_default()),
+                );
             }
             Step::Primitive { tag, contents } => {
                 out.extend_from_slice(octets.get(tag).unwrap_or_default());
-                push_length(&mut out, contents.len());
+                put_length(&mut out, length(contents.len()));
                 out.extend_from_slice(octets.get(contents).unwrap_or_default());
             }
             Step::Close => {}
@@ -88,8 +93,8 @@ impl Lengths {
             Step::Primitive { tag, contents } => self.grow(tag.len(), contents.len()),
             Step::Close => {
                 if let Some((index, tag)) = self.open.pop() {
-                    let length = self.totals.get(index).copied().unwrap_or_default();
-                    self.grow(tag, length);
+                    let contents = self.totals.get(index).copied().unwrap_or_default();
+                    self.grow(tag, contents);
                 }
             }
         }
@@ -101,7 +106,7 @@ impl Lengths {
         if let Some(total) = open.and_then(|index| self.totals.get_mut(index)) {
             *total = total
                 .saturating_add(tag)
-                .saturating_add(length_octets(contents))
+                .saturating_add(length_octets(length(contents)))
                 .saturating_add(contents);
         }
     }
@@ -181,10 +186,7 @@ impl<'a> Walk<'a> {
         let start = self.at;
         let tag = start..start.saturating_add(header.tag_octets);
         self.at = start.saturating_add(header.octets);
-        let finish = match header.length {
-            Some(length) => Some(end(inside, start, header.octets, length)?),
-            None => None,
-        };
+        let finish = header.end(inside, start)?;
         if header.constructed {
             if self.open.len() >= DEPTH_MAX {
                 return Err(Fault::Depth);

@@ -7,7 +7,7 @@ use super::bounds::ELEMENTS_MAX;
 use super::element::Element;
 use super::error::{BerError, Fault};
 use super::tag::Tag;
-use super::writer::Writer;
+use super::writer::{Writer, shortest};
 
 /// A type of ASN.1.
 pub trait Value: Sized {
@@ -153,11 +153,13 @@ impl<T: Value> Value for Secret<T> {
 pub struct Unknown(pub Vec<Bytes>);
 
 impl Unknown {
-    pub(crate) fn keep(&mut self, element: &Element<'_>) {
+    /// Keeps an element.
+    pub fn keep(&mut self, element: &Element<'_>) {
         self.0.push(element.to_bytes());
     }
 
-    pub(crate) fn write(&self, out: &mut Writer) {
+    /// Writes all elements.
+    pub fn write(&self, out: &mut Writer) {
         for element in &self.0 {
             out.raw(element);
         }
@@ -199,10 +201,7 @@ impl Value for bool {
     }
 
     fn read(element: &Element<'_>) -> Result<Self, BerError> {
-        match element.primitive("BOOLEAN")? {
-            [octet] => Ok(*octet != 0),
-            _ => Err(BerError::invalid("a BOOLEAN of one octet")),
-        }
+        Ok(element.boolean()?)
     }
 
     fn write(&self, out: &mut Writer) {
@@ -222,19 +221,7 @@ impl Value for i64 {
     }
 
     fn read(element: &Element<'_>) -> Result<Self, BerError> {
-        let octets = element.primitive("INTEGER")?;
-        let first = octets
-            .first()
-            .ok_or(BerError::invalid("an INTEGER with contents"))?;
-        let sign = if first & 0x80 == 0 { 0 } else { -1 };
-        let mut value: Self = sign;
-        for octet in octets {
-            if value.leading_zeros().max(value.leading_ones()) <= 8 {
-                return Err(BerError::invalid("an INTEGER of at most 8 octets"));
-            }
-            value = value << 8 | Self::from(*octet);
-        }
-        Ok(value)
+        Ok(element.integer()?)
     }
 
     fn write(&self, out: &mut Writer) {
@@ -242,16 +229,7 @@ impl Value for i64 {
     }
 
     fn write_tagged(&self, tag: Tag, out: &mut Writer) {
-        let octets = self.to_be_bytes();
-        let mut shortest = octets.as_slice();
-        while let [first, second, ..] = shortest {
-            let sign = if second & 0x80 == 0 { 0 } else { 0xFF };
-            if *first != sign {
-                break;
-            }
-            shortest = shortest.get(1..).unwrap_or_default();
-        }
-        out.primitive(tag, shortest);
+        out.primitive(tag, shortest(&self.to_be_bytes()));
     }
 }
 
@@ -285,7 +263,7 @@ impl Value for Bytes {
     }
 
     fn read(element: &Element<'_>) -> Result<Self, BerError> {
-        element.bytes()
+        Ok(element.bytes()?)
     }
 
     fn write(&self, out: &mut Writer) {
@@ -308,7 +286,7 @@ impl<T: Value> Value for Vec<T> {
 
     fn read(element: &Element<'_>) -> Result<Self, BerError> {
         let mut values = Self::new();
-        for child in element.children()? {
+        for child in element.reader()? {
             let child = child?;
             if values.len() == ELEMENTS_MAX {
                 return Err(Fault::Elements(ELEMENTS_MAX).into());

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 
-use super::header::HEADER_MAX;
-use super::{BerError, Header, Length, NESTING_MAX};
-use crate::pieces::Pieces;
+use super::bounds::DEPTH_MAX;
+use super::error::Fault;
+use super::header::{END_OF_CONTENTS, HEADER_OCTETS_MAX, Header, Length, length};
+use super::pieces::Pieces;
 
 /// The next part of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,8 +78,8 @@ impl Walker {
     ///
     /// # Errors
     ///
-    /// [`BerError`] for octets that are no value. The walker is of no use afterwards.
-    pub fn step(&mut self) -> Result<Option<Step>, BerError> {
+    /// [`Fault`] for octets that are no value. The walker is of no use afterwards.
+    pub fn step(&mut self) -> Result<Option<Step>, Fault> {
         match self.levels.last() {
             Some(Level::Octets(end) | Level::Values(end)) if *end == self.position => {
                 self.levels.pop();
@@ -97,12 +98,12 @@ impl Walker {
         Some(Step::Content(piece))
     }
 
-    fn value_or_end(&mut self) -> Result<Option<Step>, BerError> {
+    fn value_or_end(&mut self) -> Result<Option<Step>, Fault> {
         let mut two = [0xff; 2];
         if self.input.peek(&mut two) < 2 {
             return Ok(None);
         }
-        if !Header::is_end(&two) {
+        if two != END_OF_CONTENTS {
             return self.value();
         }
         self.check(self.position.saturating_add(2))?;
@@ -110,31 +111,31 @@ impl Walker {
         Ok(Some(Step::End(self.octets(2))))
     }
 
-    fn value(&mut self) -> Result<Option<Step>, BerError> {
-        let mut octets = [0; HEADER_MAX];
+    fn value(&mut self) -> Result<Option<Step>, Fault> {
+        let mut octets = [0; HEADER_OCTETS_MAX];
         let found = self.input.peek(&mut octets);
-        let Some(header) = Header::read(octets.get(..found).unwrap_or(&octets))? else {
-            return match found == HEADER_MAX {
-                true => Err(BerError::Malformed),
-                false => Ok(None),
-            };
+        let header = match Header::read(octets.get(..found).unwrap_or(&octets), 0) {
+            Ok(header) => header,
+            // The rest of the header is yet to come.
+            Err(Fault::Truncated(_)) => return Ok(None),
+            Err(Fault::Oversized(_)) => return Err(Fault::Oversized(self.offset())),
+            Err(Fault::Indefinite(_)) => return Err(Fault::Indefinite(self.offset())),
+            Err(fault) => return Err(fault),
         };
-        let begin = self
-            .position
-            .saturating_add(u64::try_from(header.octets).unwrap_or(u64::MAX));
+        let begin = self.position.saturating_add(length(header.octets));
         let level = match header.length {
             Length::Indefinite => Level::Open,
-            Length::Definite(length) if header.constructed => {
-                Level::Values(begin.saturating_add(length))
+            Length::Definite(contents) if header.constructed => {
+                Level::Values(begin.saturating_add(contents))
             }
-            Length::Definite(length) => Level::Octets(begin.saturating_add(length)),
+            Length::Definite(contents) => Level::Octets(begin.saturating_add(contents)),
         };
         self.check(match level {
             Level::Open => begin,
             Level::Values(end) | Level::Octets(end) => end,
         })?;
-        if self.levels.len() >= usize::from(NESTING_MAX) {
-            return Err(BerError::Nesting);
+        if self.levels.len() >= DEPTH_MAX {
+            return Err(Fault::Depth);
         }
         let raw = self.octets(header.octets);
         self.levels.push(level);
@@ -142,13 +143,13 @@ impl Walker {
     }
 
     /// Whether a value that ends there ends within the values around it.
-    fn check(&self, end: u64) -> Result<(), BerError> {
+    fn check(&self, end: u64) -> Result<(), Fault> {
         let around = self.levels.iter().rev().find_map(|level| match level {
             Level::Values(end) | Level::Octets(end) => Some(*end),
             Level::Open => None,
         });
         match around {
-            Some(around) if end > around => Err(BerError::Short),
+            Some(around) if end > around => Err(Fault::Truncated(self.offset())),
             _ => Ok(()),
         }
     }
@@ -159,7 +160,11 @@ impl Walker {
     }
 
     fn advance(&mut self, count: usize) {
-        let count = u64::try_from(count).unwrap_or(u64::MAX);
-        self.position = self.position.saturating_add(count);
+        self.position = self.position.saturating_add(length(count));
+    }
+
+    /// The position, for errors.
+    fn offset(&self) -> usize {
+        usize::try_from(self.position).unwrap_or(usize::MAX)
     }
 }
