@@ -316,7 +316,8 @@ fn edges(package: &Package, layer: &Layer, workspace: &Workspace) -> Vec<Finding
             .find(|other| other.name == dependency.name);
         let wrong = match own.map(|other| (other, layer_of(&other.folder))) {
             // Tests of any layer may run scripts, simulations and generators of load; tests of a part
-            // may run the role at the other end, tests of an engine the engine there, and tests of signatures the verifier.
+            // may run the role at the other end, tests of an engine the engine there, tests of signatures the verifier,
+            // and tests of P1 the associations that carry P1.
             Some((other, _)) if dependency.dev && is_for_tests(&package.folder, &other.folder) => {
                 None
             }
@@ -353,6 +354,7 @@ fn is_for_tests(user: &Path, used: &Path) -> bool {
         || user.starts_with("crates/part") && used.starts_with("crates/role")
         || user.starts_with("crates/engine") && used.starts_with("crates/engine")
         || user == Path::new("crates/host/dkim") && used == Path::new("crates/host/auth")
+        || user == Path::new("crates/proto/x400") && used == Path::new("crates/proto/osi")
 }
 
 /// The line of a manifest that names a dependency.

@@ -1,10 +1,8 @@
 //! tshark as a judge: whole associations as a capture, which it has to decode without a complaint.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
-
 use bytes::Bytes;
 use vere_ber::{Pieces, Tag, write};
+use vere_capture::{Capture, Complaint};
 
 use super::pair::{Pair, X410, accepting, request};
 use crate::association::*;
@@ -12,102 +10,6 @@ use crate::names;
 use crate::rtse::{ConnectionData, RefuseReason, wrapper};
 use crate::session::Exception;
 use crate::testing::hex;
-
-/// A capture of TCP connections to port 102, in the format of libpcap with raw IPv4 packets.
-struct Capture {
-    octets: Vec<u8>,
-    connections: u16,
-}
-
-impl Capture {
-    fn new() -> Self {
-        let octets = hex("d4c3b2a1 0200 0400 00000000 00000000 00000400 65000000").to_vec();
-        Self {
-            octets,
-            connections: 0,
-        }
-    }
-
-    fn packet(&mut self, from_a: bool, sequence: [u32; 2], flags: u8, data: &[u8]) {
-        let length = u16::try_from(40 + data.len()).unwrap();
-        let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
-        let caller = (40_000 + self.connections).to_be_bytes();
-        let ours = if from_a {
-            (a, b, caller, [0, 102])
-        } else {
-            (b, a, [0, 102], caller)
-        };
-        let own = usize::from(!from_a);
-        let mut packet = vec![0x45, 0];
-        packet.extend_from_slice(&length.to_be_bytes());
-        packet.extend_from_slice(&[0, 0, 0x40, 0, 64, 6, 0, 0]);
-        packet.extend_from_slice(&ours.0);
-        packet.extend_from_slice(&ours.1);
-        packet.extend_from_slice(&ours.2);
-        packet.extend_from_slice(&ours.3);
-        packet.extend_from_slice(&sequence[own].to_be_bytes());
-        packet.extend_from_slice(&sequence[1 - own].to_be_bytes());
-        packet.extend_from_slice(&[0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
-        packet.extend_from_slice(data);
-        let stored = u32::from(length).to_le_bytes();
-        self.octets.extend_from_slice(&[0; 8]);
-        self.octets.extend_from_slice(&stored);
-        self.octets.extend_from_slice(&stored);
-        self.octets.extend_from_slice(&packet);
-    }
-
-    fn add(&mut self, pair: &Pair) {
-        self.connections += 1;
-        let mut sequence = [1_u32; 2];
-        self.packet(true, [0, 0], 0x02, &[]);
-        self.packet(false, [1, 0], 0x12, &[]);
-        for (from_a, octets) in &pair.wire {
-            for part in octets.chunks(1400) {
-                self.packet(*from_a, sequence, 0x18, part);
-                sequence[usize::from(!from_a)] += u32::try_from(part.len()).unwrap();
-            }
-        }
-        self.packet(true, sequence, 0x11, &[]);
-    }
-
-    /// The complaints of tshark: groups and messages. `None` where it is not installed.
-    fn complaints(&self) -> Option<Vec<String>> {
-        let fields = [
-            "-e",
-            "frame.number",
-            "-e",
-            "_ws.expert.group",
-            "-e",
-            "_ws.expert.message",
-        ];
-        let arguments = ["-r", "-", "-Y", "_ws.expert", "-T", "fields"];
-        let output = self.tshark(arguments.iter().chain(&fields))?;
-        // Groups: 0x02000000 is sequence (the flags of TCP).
-        let harmless = |line: &&str| {
-            !line
-                .split('\t')
-                .nth(1)
-                .is_some_and(|group| group.split(',').all(|group| group == "33554432"))
-        };
-        Some(output.lines().filter(harmless).map(str::to_owned).collect())
-    }
-
-    fn tshark<'a>(&self, arguments: impl Iterator<Item = &'a &'a str>) -> Option<String> {
-        let mut command = Command::new("tshark");
-        command
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let Ok(mut child) = command.spawn() else {
-            println!("skipped: tshark is not installed");
-            return None;
-        };
-        child.stdin.take().unwrap().write_all(&self.octets).unwrap();
-        let output = child.wait_with_output().unwrap();
-        Some(String::from_utf8(output.stdout).unwrap())
-    }
-}
 
 fn value(tag: Tag, values: &[Bytes]) -> Bytes {
     write::constructed(tag, values.iter().map(|value| Pieces::from(value.clone()))).into_bytes()
@@ -285,13 +187,15 @@ fn tshark_finds_no_fault() {
             ("refused", refused),
         ] {
             let mut capture = Capture::new();
-            capture.add(&story(mode));
+            capture.add(&story(mode).wire);
             let Some(complaints) = capture.complaints() else {
                 return;
             };
             // In X.410 mode tshark takes user information for presentation data, of which there are none.
-            let known = |line: &String| mode == Mode::Normal || !line.ends_with(NO_PRESENTATION);
-            let complaints: Vec<String> = complaints.into_iter().filter(known).collect();
+            let known = |complaint: &Complaint| {
+                mode == Mode::Normal || complaint.message != NO_PRESENTATION
+            };
+            let complaints: Vec<_> = complaints.into_iter().filter(known).collect();
             assert!(complaints.is_empty(), "{mode:?}, {name}: {complaints:#?}");
         }
     }
@@ -350,13 +254,14 @@ fn tshark_finds_no_fault_at_any_size() {
     for tpdu_size in [128, 1000, 2048, 65_531] {
         for checkpoint_size in [0, 1, 3] {
             for (versions, bind_length) in [(2, 0), (3, 60), (2, 700), (3, 9_000)] {
-                capture.add(&varied(tpdu_size, checkpoint_size, versions, bind_length));
+                let pair = varied(tpdu_size, checkpoint_size, versions, bind_length);
+                capture.add(&pair.wire);
             }
         }
     }
     if let Some(mut complaints) = capture.complaints() {
         // The long binds have names that are longer than X.411 allows.
-        complaints.retain(|line| !line.ends_with("(1 .. 32)"));
+        complaints.retain(|complaint| !complaint.message.ends_with("(1 .. 32)"));
         assert!(complaints.is_empty(), "{complaints:#?}");
     }
 }
@@ -364,20 +269,11 @@ fn tshark_finds_no_fault_at_any_size() {
 #[test]
 fn tshark_sees_what_was_sent() {
     let mut capture = Capture::new();
-    capture.add(&whole(Mode::Normal));
-    let arguments = [
-        "-r",
-        "-",
-        "-T",
-        "fields",
-        "-e",
-        "_ws.col.Protocol",
-        "-e",
-        "_ws.col.Info",
-    ];
-    let Some(lines) = capture.tshark(arguments.iter()) else {
+    capture.add(&whole(Mode::Normal).wire);
+    let Some(lines) = capture.fields(&[], &["_ws.col.Protocol", "_ws.col.Info"]) else {
         return;
     };
+    let lines = lines.concat().join("\n");
     for part in ["P1", "Turn-Please (2)", "Bind"] {
         assert!(lines.contains(part), "{part} in {lines}");
     }
@@ -396,7 +292,7 @@ fn tshark_finds_a_broken_envelope() {
     let apdu = wrapped(&pair, Mode::Normal, &broken.into());
     pair.transfer(true, &apdu);
     let mut capture = Capture::new();
-    capture.add(&pair);
+    capture.add(&pair.wire);
     if let Some(complaints) = capture.complaints() {
         assert!(!complaints.is_empty());
     }
