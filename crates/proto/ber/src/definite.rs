@@ -187,10 +187,10 @@ impl<'a> Walk<'a> {
         let tag = start..start.saturating_add(header.tag_octets);
         self.at = start.saturating_add(header.octets);
         let finish = header.end(inside, start)?;
+        if self.open.len() >= DEPTH_MAX {
+            return Err(Fault::Depth);
+        }
         if header.constructed {
-            if self.open.len() >= DEPTH_MAX {
-                return Err(Fault::Depth);
-            }
             self.open.push((finish, finish.unwrap_or(limit)));
             return Ok(Step::Open {
                 tag,

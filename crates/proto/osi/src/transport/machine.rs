@@ -335,9 +335,18 @@ impl Transport {
             return Ok(false);
         }
         let packet = self.input.take(total).into_bytes();
-        let packet = packet.slice(TPKT_LEN.min(packet.len())..);
-        self.control(Tpdu::read(&packet)?)?;
-        Ok(true)
+        let tpdu = Tpdu::read(&packet.slice(TPKT_LEN.min(packet.len())..));
+        match tpdu
+            .map_err(TransportError::from)
+            .and_then(|tpdu| self.control(tpdu))
+        {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                // The rejection repeats octets of this packet, not of the one behind it.
+                self.input = Pieces::from(packet);
+                Err(error)
+            }
+        }
     }
 
     fn begin_data(&mut self, length: u8, mark: u8, left: usize) -> Result<bool, TransportError> {
@@ -402,7 +411,7 @@ impl Transport {
             }
             _ => RejectCause::NotSpecified,
         };
-        let mut rejected = [0; 16];
+        let mut rejected = [0; TPKT_LEN + DATA_HEADER];
         let found = self.input.peek(&mut rejected);
         let rejected = rejected.get(TPKT_LEN..found).unwrap_or(&[]);
         self.output.push(Tpdu::rejection(cause, rejected));
