@@ -62,8 +62,8 @@ const HEAD: [u8; 24] = [
 const FIRST_PORT: u16 = 30_000;
 /// Octets of data in a packet.
 const DATA_MAX: usize = 1400;
-/// A character that no message has, between the values of a field.
-const BETWEEN: char = '\u{1}';
+/// A character that no message has, between the values of a field of [`Capture::fields`].
+pub const BETWEEN: char = '\u{1}';
 
 impl Default for Capture {
     fn default() -> Self {
@@ -150,7 +150,7 @@ impl Capture {
         Some(complaints)
     }
 
-    /// Fields of each packet, one line for a packet, by the names of tshark. `None` where tshark is not installed.
+    /// Fields of each packet, one line for a packet, by the names of tshark, with [`BETWEEN`] between several values. `None` where tshark is not installed.
     ///
     /// # Panics
     ///

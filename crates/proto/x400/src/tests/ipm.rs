@@ -73,7 +73,7 @@ fn forwarded() -> BodyPart {
     BodyPart::Other(9, out.finish())
 }
 
-fn ipm() -> InformationObject {
+pub(super) fn ipm() -> InformationObject {
     InformationObject::Ipm(Ipm {
         heading: heading(),
         body: vec![
@@ -123,7 +123,7 @@ fn text_bodies() {
     assert_eq!(BodyPart::Extended(part).to_text().unwrap(), "Aé");
 }
 
-fn notification(outcome: IpnOutcome) -> InformationObject {
+pub(super) fn notification(outcome: IpnOutcome) -> InformationObject {
     InformationObject::Ipn(Ipn {
         subject_ipm: identifier("m1"),
         ipn_originator: Some(descriptor()),

@@ -4,5 +4,6 @@ mod address;
 mod envelope;
 mod hostile;
 mod ipm;
+mod judge;
 mod sample;
 mod time;

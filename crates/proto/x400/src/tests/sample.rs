@@ -99,11 +99,15 @@ fn histories() -> Vec<ExtensionValue> {
             ..Default::default()
         }]),
         ExtensionValue::PhysicalForwardingAddress(john()),
-        ExtensionValue::OriginatorAndDlExpansionHistory(vec![OriginatorAndDlExpansion {
-            originator_or_dl_name: john(),
-            origination_or_expansion_time: now(),
-            ..Default::default()
-        }]),
+        // The originator and at least one list.
+        ExtensionValue::OriginatorAndDlExpansionHistory(vec![
+            OriginatorAndDlExpansion {
+                originator_or_dl_name: john(),
+                origination_or_expansion_time: now(),
+                ..Default::default()
+            };
+            2
+        ]),
         ExtensionValue::ReportingDlName(john()),
         ExtensionValue::TraceInformation(TraceInformation(vec![TraceInformationElement::relayed(
             domain(),
