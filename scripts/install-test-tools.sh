@@ -27,6 +27,7 @@
 #   rbldnsd                the peer of the benchmark of block lists
 #   opendkim, opendmarc, python3-milter
 #                          milters
+#   tshark                 decodes captures of X.400 associations
 #   fusermount3, sqlite3, rsync, gcc, soffice with python3-uno
 #                          mounts, and programs that work on them
 #   pjdfstest, fsx         test suites of file systems: built as crates into target/test-tools/bin
@@ -243,6 +244,7 @@ install rbldnsd rbldnsd
 install opendkim opendkim
 install opendmarc opendmarc
 [[ -e /usr/lib/python3/dist-packages/Milter/__init__.py ]] || install python3-milter python3-milter
+install tshark tshark
 install fusermount3 fuse3
 install sqlite3 sqlite3
 install soffice libreoffice-writer-nogui

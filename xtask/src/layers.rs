@@ -39,8 +39,8 @@ const fn outer(folder: &'static str, may_use: &'static [&'static [&'static str]]
 }
 
 const BASE: &[&str] = &["crates/base"];
-/// Protocols that are parts of other protocols: authentication, and the form of messages.
-const SHARED: &[&str] = &["crates/proto/sasl", "crates/proto/mime"];
+/// Protocols that are parts of other protocols: authentication, the form of messages, the encoding of the OSI protocols.
+const SHARED: &[&str] = &["crates/proto/sasl", "crates/proto/mime", "crates/proto/ber"];
 const PROTOCOLS: &[&str] = &["crates/proto"];
 const ENGINES: &[&str] = &[
     "crates/engine",
@@ -69,6 +69,7 @@ const LAYERS: &[Layer] = &[
     inner("crates/base", &[BASE]),
     inner("crates/proto/sasl", &[BASE]),
     inner("crates/proto/mime", &[BASE]),
+    inner("crates/proto/ber", &[BASE]),
     inner("crates/proto", &[BASE, SHARED]),
     // Deliveries carry out what the queues decide.
     inner(
@@ -315,7 +316,8 @@ fn edges(package: &Package, layer: &Layer, workspace: &Workspace) -> Vec<Finding
             .find(|other| other.name == dependency.name);
         let wrong = match own.map(|other| (other, layer_of(&other.folder))) {
             // Tests of any layer may run scripts, simulations and generators of load; tests of a part
-            // may run the role at the other end, tests of an engine the engine there, and tests of signatures the verifier.
+            // may run the role at the other end, tests of an engine the engine there, tests of signatures the verifier,
+            // and tests of P1 the associations that carry P1.
             Some((other, _)) if dependency.dev && is_for_tests(&package.folder, &other.folder) => {
                 None
             }
@@ -352,6 +354,7 @@ fn is_for_tests(user: &Path, used: &Path) -> bool {
         || user.starts_with("crates/part") && used.starts_with("crates/role")
         || user.starts_with("crates/engine") && used.starts_with("crates/engine")
         || user == Path::new("crates/host/dkim") && used == Path::new("crates/host/auth")
+        || user == Path::new("crates/proto/x400") && used == Path::new("crates/proto/osi")
 }
 
 /// The line of a manifest that names a dependency.

@@ -11,6 +11,7 @@
 #![allow(clippy::panic, reason = "a panic is how a target reports")]
 
 mod authentication;
+mod ber;
 mod choice;
 mod disk;
 mod dns_query;
@@ -29,6 +30,7 @@ mod mailfs_local;
 mod mailfs_rows;
 mod mime_text;
 mod order;
+mod osi;
 mod parsed;
 mod report;
 mod sasl;
@@ -42,6 +44,7 @@ mod spool_log;
 mod spool_replay;
 mod spoolwire;
 mod text;
+mod x400;
 
 /// A decoder under test.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +102,12 @@ targets! {
     order: order::record, order::SEEDS;
     parsed: parsed::parsed, parsed::SEEDS;
     report: report::read, report::SEEDS;
+    ber: ber::values, ber::SEEDS;
+    osi_transport: osi::transport, osi::TRANSPORT_SEEDS;
+    osi_session: osi::session, osi::SESSION_SEEDS;
+    osi_association: osi::association, osi::ASSOCIATION_SEEDS;
+    x400_apdu: x400::apdu, x400::APDU_SEEDS;
+    x400_address: x400::address, x400::ADDRESS_SEEDS;
     mime_text: mime_text::decode, mime_text::SEEDS;
     mailfs_mail: mailfs::mail, mailfs::MAIL_SEEDS;
     mailfs_slot: mailfs::slot, mailfs::SLOT_SEEDS;

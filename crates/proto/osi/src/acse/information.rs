@@ -1,0 +1,33 @@
+//! User information: values of other abstract syntaxes.
+
+use vere_ber::{Element, Fault, Pieces, Tag, write};
+
+use crate::External;
+
+/// The most values of user information.
+const INFORMATION_MAX: usize = 16;
+
+pub(super) fn write_information(information: &[External]) -> Option<Pieces> {
+    match information {
+        [] => None,
+        values => Some(write::constructed(
+            Tag::context(30),
+            values.iter().map(External::write),
+        )),
+    }
+}
+
+pub(super) fn read_information(field: Option<&Element<'_>>) -> Result<Vec<External>, Fault> {
+    let mut values = Vec::new();
+    let Some(field) = field else {
+        return Ok(values);
+    };
+    let mut items = field.reader()?;
+    while let Some(item) = items.read()? {
+        if values.len() >= INFORMATION_MAX {
+            return Err(Fault::Invalid("bounded user information"));
+        }
+        values.push(External::read(&item)?);
+    }
+    Ok(values)
+}

@@ -1,0 +1,7 @@
+mod breaks;
+mod hostile;
+mod pair;
+mod races;
+mod refusals;
+mod story;
+mod tshark;
