@@ -1,0 +1,132 @@
+//! This MTA: its names, its limits, and the terms of its local users.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use vere_x400::ber::{Ia5String, StringError};
+use vere_x400::{
+    AddressKey, Attribute, Attributes, ContentType, EncodedInformationTypes,
+    GlobalDomainIdentifier, OrAddress, Priority, Time,
+};
+
+/// Characters of a name of an MTA, at most (`ub-mta-name-length`).
+pub const MTA_NAME_MAX: usize = 32;
+/// Characters of a local identifier, at most (`ub-local-id-length`).
+pub const LOCAL_IDENTIFIER_MAX: usize = 32;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// How long the MTS tries to deliver a message of each grade. The defaults are the times of forced non-delivery of F.410.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grades {
+    /// Urgent messages.
+    pub urgent: Duration,
+    /// Normal messages, and probes and reports.
+    pub normal: Duration,
+    /// Non-urgent messages.
+    pub non_urgent: Duration,
+}
+
+impl Default for Grades {
+    fn default() -> Self {
+        Self {
+            urgent: HOUR.saturating_mul(4),
+            normal: HOUR.saturating_mul(24),
+            non_urgent: HOUR.saturating_mul(36),
+        }
+    }
+}
+
+impl Grades {
+    /// The time for a priority. An unknown priority counts as normal.
+    #[must_use]
+    pub const fn of(&self, priority: Priority) -> Duration {
+        match priority {
+            Priority::Urgent => self.urgent,
+            Priority::NonUrgent => self.non_urgent,
+            Priority::Normal | Priority::Other(_) => self.normal,
+        }
+    }
+}
+
+/// What a local user accepts; `None` is anything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct User {
+    /// Content types.
+    pub content_types: Option<Vec<ContentType>>,
+    /// Encoded information types.
+    pub types: Option<EncodedInformationTypes>,
+    /// Octets of a content, at most.
+    pub content_octets_max: Option<u64>,
+    /// Where the user has redirected all messages (recipient-assigned alternate recipient).
+    pub redirect_to: Option<OrAddress>,
+}
+
+/// The MTA itself.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// The management domain.
+    pub domain: GlobalDomainIdentifier,
+    /// The name of the MTA in the domain.
+    pub mta_name: Ia5String,
+    /// Elements of a trace and of an internal trace, at most, before a message counts as looping.
+    pub hops_max: usize,
+    /// Recipients of a message, at most.
+    pub recipients_max: usize,
+    /// How long delivery is tried.
+    pub grades: Grades,
+    /// Octets of a content that reports return, at most; 0 returns none.
+    pub return_octets_max: usize,
+    /// Who gets the messages for unknown users of local domains, if their originators allow it.
+    pub alternate: Option<OrAddress>,
+    /// The terms of local users; a user without an entry accepts everything.
+    pub users: BTreeMap<String, User>,
+    domain_key: AddressKey,
+}
+
+impl Site {
+    /// The MTA with this name in this domain, with the default limits.
+    ///
+    /// # Errors
+    /// [`StringError`] for a character that IA5String does not have.
+    pub fn new(domain: GlobalDomainIdentifier, mta_name: &str) -> Result<Self, StringError> {
+        let name: String = mta_name.chars().take(MTA_NAME_MAX).collect();
+        Ok(Self {
+            domain_key: domain_key(&domain),
+            domain,
+            mta_name: Ia5String::new(&name)?,
+            hops_max: 64,
+            recipients_max: 32_767,
+            grades: Grades::default(),
+            return_octets_max: 2 << 20,
+            alternate: None,
+            users: BTreeMap::new(),
+        })
+    }
+
+    /// Whether this is the domain of the MTA.
+    #[must_use]
+    pub fn is_own(&self, domain: &GlobalDomainIdentifier) -> bool {
+        *domain == self.domain || domain_key(domain) == self.domain_key
+    }
+
+    /// When the MTA gives up a message of this priority that it may deliver from `start` on.
+    #[must_use]
+    pub fn expiry(&self, priority: Priority, start: Time) -> Time {
+        Time::from(start.timestamp() + self.grades.of(priority))
+    }
+}
+
+/// A domain for comparison, by the rules for addresses.
+fn domain_key(domain: &GlobalDomainIdentifier) -> AddressKey {
+    let mut attributes = Attributes::default();
+    attributes.set(Attribute::Country, domain.country_name.text());
+    attributes.set(
+        Attribute::Administration,
+        domain.administration_domain_name.text(),
+    );
+    if let Some(private) = &domain.private_domain_identifier {
+        attributes.set(Attribute::Private, private.text());
+    }
+    AddressKey::of(&attributes)
+}
