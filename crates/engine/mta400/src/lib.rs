@@ -11,15 +11,22 @@
 mod cause;
 mod destination;
 mod peers;
+mod reports;
 mod routes;
 mod site;
+mod subject;
+mod transfer;
 
 pub use cause::Cause;
 pub use destination::{Destination, DestinationError};
 pub use peers::{
     AddressRange, Admitted, Border, Caller, Denied, Identity, PeerError, Peers, Profile, Terms, Why,
 };
+pub use reports::Fate;
 pub use routes::{
     EVERY, Explanation, Names, RouteError, RouteFault, RouteSetting, Routes, Row, UNKNOWN,
 };
 pub use site::{Grades, LOCAL_IDENTIFIER_MAX, MTA_NAME_MAX, Site, User};
+pub use transfer::{
+    Arrival, Decision, Facts, Mta, Onward, Outcome, RecipientFact, Refusal, Source, UnitKind,
+};
