@@ -1,20 +1,47 @@
 //! What an MTA of X.400 decides: one message, probe or report at a time (X.411 clause 14).
 //!
-//! A unit arrives from a peer, a gateway or a local user. `Mta::transfer` says which parts of it go where, and writes the
-//! report about the recipients that end here. The queues keep the parts, schedule them and try them; `Mta::outgoing` makes
-//! the octets of an attempt, and `Site::report` writes what the end of an attempt means to the originator. The engine has
+//! A unit arrives from a peer, a gateway or a local user. [`Mta::transfer`] says which parts of it go where, and writes the
+//! report about the recipients that end here. The queues keep the parts, schedule them and try them; [`Mta::outgoing`] makes
+//! the octets of an attempt, and [`Site::report`] writes what the end of an attempt means to the originator. The engine has
 //! no clock, no sockets and no files: times, identifiers and the facts about a connection are arguments.
 //!
-//! Reading order: [`Site`], [`Peers`] and [`Routes`] (settings), `Mta` and `Outcome` (decisions), `Record` (what the queues
-//! store), [`Cause`] and `Fate` (reports), `Submission` (messages from here).
+//! Reading order: [`Site`], [`Peers`] and [`Routes`] (settings), [`Mta`] and [`Outcome`] (decisions), [`Record`] (what the queues
+//! store), [`Cause`] and [`Fate`] (reports), [`Submission`] (messages from here).
+//!
+//! ```
+//! use vere_mta400::*;
+//! use vere_x400::{Apdu, GlobalDomainIdentifier, Time};
+//!
+//! let site = Site::new(GlobalDomainIdentifier::new("GB", "Carrier", Some("Acme"))?, "mta1")?;
+//! let mut names = Names::default();
+//! names.users.insert("smith".to_owned());
+//! let row = RouteSetting {
+//!     address: "S=Smith;P=Acme;A=Carrier;C=GB".to_owned(),
+//!     to: "store:smith".to_owned(),
+//!     whole: true,
+//! };
+//! let mta = Mta { site, peers: Peers::default(), routes: Routes::new(&[row], &names)? };
+//! let submission = Submission {
+//!     originator: "S=Jones;P=Acme;A=Carrier;C=GB".parse()?,
+//!     recipients: vec!["S=Smith;P=Acme;A=Carrier;C=GB".parse()?],
+//!     ..Submission::default()
+//! };
+//! let message = mta.site.compose(&submission, "Lunch", "At noon?\r\n", "260504.1")?;
+//! let arrival = Arrival { source: Source::Local, at: Time::from_unix(1_777_777_777), id: "260504.2" };
+//! let outcome = mta.transfer(Apdu::Message(message), arrival)?;
+//! assert_eq!(outcome.onward[0].destination.to_string(), "store:smith");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod cause;
 mod destination;
 mod peers;
+mod record;
 mod reports;
 mod routes;
 mod site;
 mod subject;
+mod submission;
 mod transfer;
 
 pub use cause::Cause;
@@ -22,11 +49,13 @@ pub use destination::{Destination, DestinationError};
 pub use peers::{
     AddressRange, Admitted, Border, Caller, Denied, Identity, PeerError, Peers, Profile, Terms, Why,
 };
+pub use record::{Outgoing, Record, RecordError, RecordRecipient};
 pub use reports::Fate;
 pub use routes::{
     EVERY, Explanation, Names, RouteError, RouteFault, RouteSetting, Routes, Row, UNKNOWN,
 };
 pub use site::{Grades, LOCAL_IDENTIFIER_MAX, MTA_NAME_MAX, Site, User};
+pub use submission::{Reports, Submission, SubmissionError};
 pub use transfer::{
     Arrival, Decision, Facts, Mta, Onward, Outcome, RecipientFact, Refusal, Source, UnitKind,
 };

@@ -1,0 +1,243 @@
+//! The queue's record of a part, and the unit that goes to one peer for some of its recipients.
+//!
+//! All parts of a unit are stored with the same octets: the envelope as this MTA has left it, and the content as it came. An
+//! attempt names the recipients that remain; only then responsibility bits are set, the internal trace is removed at the
+//! border of the domain, and the envelope is made one of 1984 for a peer of 1984. A retry for fewer recipients needs
+//! nothing else.
+
+use bytes::Bytes;
+use vere_x400::{
+    Apdu, ApduError, Extensions, PerRecipientIndicators, PerRecipientMessageTransferFields, Report,
+    downgrade_report,
+};
+
+use crate::destination::Destination;
+use crate::peers::Profile;
+use crate::subject::{Subject, is_responsible, set_responsible};
+use crate::transfer::{Mta, Onward, Outcome, downgraded, leave_domain, mark_redirected};
+
+/// The type before the place of a recipient, in the field that SMTP uses for the original recipient.
+const TAG: &str = "x400;";
+
+/// What a queue stores of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The originator as text; none for reports, about which nothing is ever reported.
+    pub reverse_path: Option<String>,
+    /// The recipients.
+    pub recipients: Vec<RecordRecipient>,
+    /// The octets, in pieces for one vectored write. A unit has a content of its own piece or pieces.
+    pub pieces: Vec<Bytes>,
+}
+
+/// A recipient of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordRecipient {
+    /// The address as text.
+    pub address: String,
+    /// Its place in the envelope, from 0.
+    pub place: u32,
+    /// Whether a report about a delivery is due.
+    pub tell_success: bool,
+    /// Whether a report about a failure is due.
+    pub tell_failure: bool,
+}
+
+impl RecordRecipient {
+    /// The place as text that the queue keeps beside the address.
+    #[must_use]
+    pub fn tag(&self) -> String {
+        format!("{TAG}{}", self.place)
+    }
+
+    /// The place that a text stands for.
+    #[must_use]
+    pub fn place_of(tag: &str) -> Option<u32> {
+        tag.strip_prefix(TAG)?.parse().ok()
+    }
+}
+
+impl Record {
+    /// The number of octets.
+    #[must_use]
+    pub fn octets(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
+    }
+}
+
+impl Outcome {
+    /// The record of a part.
+    #[must_use]
+    pub fn record(&self, part: &Onward) -> Record {
+        let pieces = self.apdu.to_pieces();
+        if let Apdu::Report(report) = &self.apdu {
+            return Record {
+                reverse_path: None,
+                recipients: vec![destination_of(report)],
+                pieces,
+            };
+        }
+        let local = part.destination.user().is_some();
+        let (originator, names) = self.names();
+        let place = |place: &u32| {
+            let (address, asked) = names.get(usize::try_from(*place).ok()?)?;
+            let success = PerRecipientIndicators::ORIGINATING_MTA_REPORT;
+            let told = asked.contains(success)
+                || asked.contains(PerRecipientIndicators::ORIGINATOR_REPORT);
+            Some(RecordRecipient {
+                address: address.clone(),
+                place: *place,
+                tell_success: local && told,
+                tell_failure: true,
+            })
+        };
+        Record {
+            reverse_path: Some(originator),
+            recipients: part.recipients.iter().filter_map(place).collect(),
+            pieces,
+        }
+    }
+
+    /// The originator, and each recipient with its indicators.
+    fn names(&self) -> (String, Vec<(String, PerRecipientIndicators)>) {
+        match &self.apdu {
+            Apdu::Message(message) => (
+                message.envelope.originator_name.to_string(),
+                message
+                    .envelope
+                    .per_recipient_fields
+                    .iter()
+                    .map(|one| (one.recipient_name.to_string(), one.per_recipient_indicators))
+                    .collect(),
+            ),
+            Apdu::Probe(probe) => (
+                probe.originator_name.to_string(),
+                probe
+                    .per_recipient_fields
+                    .iter()
+                    .map(|one| (one.recipient_name.to_string(), one.per_recipient_indicators))
+                    .collect(),
+            ),
+            Apdu::Report(_) => (String::new(), Vec::new()),
+        }
+    }
+}
+
+fn destination_of(report: &Report) -> RecordRecipient {
+    RecordRecipient {
+        address: report.envelope.report_destination_name.to_string(),
+        place: 0,
+        tell_success: false,
+        tell_failure: false,
+    }
+}
+
+/// A stored unit that cannot be sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// The octets are no unit.
+    #[error(transparent)]
+    Unit(#[from] ApduError),
+    /// The unit has no such recipient.
+    #[error("expected a place of the {1} recipients; found {0}")]
+    Place(u32, usize),
+}
+
+/// A unit for one destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The unit; none if no recipient is left.
+    pub apdu: Option<Apdu>,
+    /// The places of recipients whose envelope does not fit a peer of 1984: report
+    /// [`Cause::Downgrade`](crate::Cause::Downgrade).
+    pub left_out: Vec<u32>,
+}
+
+impl Mta {
+    /// Makes the unit for a destination from the stored octets, with the responsibility for the recipients in `places`.
+    ///
+    /// # Errors
+    /// [`RecordError`] if the octets are no unit, or if the unit lacks one of the recipients.
+    pub fn outgoing(
+        &self,
+        stored: &Bytes,
+        places: &[u32],
+        to: &Destination,
+    ) -> Result<Outgoing, RecordError> {
+        match Subject::of(Apdu::split(stored)?) {
+            Ok(subject) => self.outgoing_subject(subject, places, to),
+            Err(report) => Ok(self.outgoing_report(report, to)),
+        }
+    }
+
+    fn outgoing_subject(
+        &self,
+        mut subject: Subject,
+        places: &[u32],
+        to: &Destination,
+    ) -> Result<Outgoing, RecordError> {
+        let recipients = &mut subject.envelope.per_recipient_fields;
+        for fields in &mut *recipients {
+            set_responsible(fields, false);
+        }
+        let count = recipients.len();
+        for place in places {
+            let index = usize::try_from(*place).unwrap_or(usize::MAX);
+            let fields = recipients
+                .get_mut(index)
+                .ok_or(RecordError::Place(*place, count))?;
+            set_responsible(fields, true);
+        }
+        let envelope = &mut subject.envelope;
+        let ours = |fields: &&PerRecipientMessageTransferFields| is_responsible(fields);
+        mark_redirected(
+            &self.site,
+            &mut envelope.trace_information,
+            &mut envelope.extensions,
+            envelope.per_recipient_fields.iter().filter(ours),
+        );
+        self.cross_border(&mut envelope.extensions, to);
+        let mut left_out = Vec::new();
+        if self.profile(to) == Profile::Y1984 {
+            left_out = downgraded(&mut subject);
+            left_out.retain(|place| places.contains(place));
+        }
+        let any = subject
+            .envelope
+            .per_recipient_fields
+            .iter()
+            .any(is_responsible);
+        Ok(Outgoing {
+            apdu: any.then(|| subject.into_apdu()),
+            left_out,
+        })
+    }
+
+    fn outgoing_report(&self, mut report: Box<Report>, to: &Destination) -> Outgoing {
+        self.cross_border(&mut report.envelope.extensions, to);
+        let report = match self.profile(to) {
+            Profile::Y1988 => Some(report),
+            Profile::Y1984 => downgrade_report(&report).ok().map(Box::new),
+        };
+        Outgoing {
+            left_out: if report.is_some() {
+                Vec::new()
+            } else {
+                vec![0]
+            },
+            apdu: report.map(Apdu::Report),
+        }
+    }
+
+    fn cross_border(&self, extensions: &mut Extensions, to: &Destination) {
+        let terms = to.peer().and_then(|name| self.peers.get(name));
+        if !terms.is_some_and(|terms| self.site.is_own(&terms.domain)) {
+            leave_domain(extensions);
+        }
+    }
+
+    fn profile(&self, to: &Destination) -> Profile {
+        let terms = to.peer().and_then(|name| self.peers.get(name));
+        terms.map_or(Profile::Y1988, |terms| terms.profile)
+    }
+}
