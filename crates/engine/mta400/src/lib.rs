@@ -44,6 +44,9 @@ mod subject;
 mod submission;
 mod transfer;
 
+#[cfg(test)]
+mod tests;
+
 pub use cause::Cause;
 pub use destination::{Destination, DestinationError};
 pub use peers::{

@@ -85,6 +85,18 @@ pub struct Onward {
     pub priority: Priority,
 }
 
+impl Onward {
+    /// The grade as a number for queues (RFC 6710 with the levels of MIXER): 4 urgent, 0 normal, -4 non-urgent.
+    #[must_use]
+    pub const fn mt_priority(&self) -> i8 {
+        match self.priority {
+            Priority::Urgent => 4,
+            Priority::NonUrgent => -4,
+            Priority::Normal | Priority::Other(_) => 0,
+        }
+    }
+}
+
 /// Why the responsibility for a protocol data unit is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {

@@ -116,7 +116,7 @@ pub(crate) fn mark_redirected<'a>(
     let arrived = information.arrival_time;
     if !recipients
         .filter_map(|fields| super::redirection::last_time(&fields.extensions))
-        .any(|time| time >= arrived)
+        .any(|time| time == arrived)
     {
         return;
     }
