@@ -35,6 +35,7 @@
 
 mod cause;
 mod destination;
+mod history;
 mod peers;
 mod record;
 mod reports;

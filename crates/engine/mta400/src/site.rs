@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use vere_x400::ber::{Ia5String, StringError};
 use vere_x400::{
-    AddressKey, Attribute, Attributes, ContentType, EncodedInformationTypes,
-    GlobalDomainIdentifier, OrAddress, Priority, Time,
+    AddressKey, ContentType, EncodedInformationTypes, GlobalDomainIdentifier, OrAddress, Priority,
+    Time,
 };
 
 /// Characters of a name of an MTA, at most (`ub-mta-name-length`).
@@ -92,7 +92,7 @@ impl Site {
     pub fn new(domain: GlobalDomainIdentifier, mta_name: &str) -> Result<Self, StringError> {
         let name: String = mta_name.chars().take(MTA_NAME_MAX).collect();
         Ok(Self {
-            domain_key: domain_key(&domain),
+            domain_key: domain.key(),
             domain,
             mta_name: Ia5String::new(&name)?,
             hops_max: 64,
@@ -107,7 +107,7 @@ impl Site {
     /// Whether this is the domain of the MTA.
     #[must_use]
     pub fn is_own(&self, domain: &GlobalDomainIdentifier) -> bool {
-        *domain == self.domain || domain_key(domain) == self.domain_key
+        *domain == self.domain || domain.key() == self.domain_key
     }
 
     /// When the MTA gives up a message of this priority that it may deliver from `start` on.
@@ -115,18 +115,4 @@ impl Site {
     pub fn expiry(&self, priority: Priority, start: Time) -> Time {
         Time::from(start.timestamp() + self.grades.of(priority))
     }
-}
-
-/// A domain for comparison, by the rules for addresses.
-fn domain_key(domain: &GlobalDomainIdentifier) -> AddressKey {
-    let mut attributes = Attributes::default();
-    attributes.set(Attribute::Country, domain.country_name.text());
-    attributes.set(
-        Attribute::Administration,
-        domain.administration_domain_name.text(),
-    );
-    if let Some(private) = &domain.private_domain_identifier {
-        attributes.set(Attribute::Private, private.text());
-    }
-    AddressKey::of(&attributes)
 }

@@ -185,7 +185,7 @@ fn recipient(
 
 fn heading(submission: &Submission, subject: TeletexString, id: &str) -> Heading {
     let originator = OrName::from(submission.originator.clone());
-    let identifier = PrintableString::from_octets(printable(id, 64).into_owned().into());
+    let identifier = PrintableString::from_octets(printable(id, 64).into());
     Heading {
         this_ipm: IpmIdentifier {
             user: Some(originator.clone()),

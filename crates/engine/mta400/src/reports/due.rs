@@ -2,7 +2,7 @@
 
 use vere_x400::{PerRecipientIndicators, PerRecipientMessageTransferFields};
 
-use super::Fate;
+use super::fate::Fate;
 use crate::subject::Subject;
 
 /// Whether a report is due.

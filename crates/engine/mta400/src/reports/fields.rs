@@ -2,15 +2,16 @@
 
 use vere_x400::ber::PrintableString;
 use vere_x400::{
-    DeliveryReport, DlExpansion, ExtensionField, ExtensionValue, Extensions, LastTraceInformation,
+    DeliveryReport, ExtensionField, ExtensionValue, Extensions, LastTraceInformation,
     MessageTransferEnvelope, OrName, OriginatorAndDlExpansion, PerRecipientMessageTransferFields,
     PerRecipientReportTransferFields, ReportType, ReportingMtaName, StandardExtension, Time,
 };
 
-use super::{Fate, lists, printable};
+use super::fate::Fate;
+use super::text::printable;
+use crate::history::{expansions, redirections};
 use crate::site::Site;
 use crate::subject::Subject;
-use crate::transfer::history;
 
 /// Characters of supplementary information, at most (`ub-supplementary-info-length`).
 const SUPPLEMENTARY_MAX: usize = 256;
@@ -66,17 +67,9 @@ fn converted(subject: &Subject) -> Option<vere_x400::EncodedInformationTypes> {
 
 /// The recipient before all redirections.
 fn intended(fields: &PerRecipientMessageTransferFields) -> Option<OrName> {
-    let history = history(&fields.extensions).ok()?;
+    let history = redirections(&fields.extensions).ok()?;
     let first = history.into_iter().next()?;
     Some(first.intended_recipient_name.intended_recipient)
-}
-
-/// The lists that expanded a message. A history that cannot be read counts as none.
-pub(super) fn expansions(extensions: &Extensions) -> Vec<DlExpansion> {
-    match extensions.value(StandardExtension::DlExpansionHistory) {
-        Ok(Some(ExtensionValue::DlExpansionHistory(history))) => history,
-        _ => Vec::new(),
-    }
 }
 
 pub(super) fn envelope_extensions(site: &Site, envelope: &MessageTransferEnvelope) -> Extensions {
@@ -101,6 +94,18 @@ pub(super) fn envelope_extensions(site: &Site, envelope: &MessageTransferEnvelop
         ..ReportingMtaName::default()
     }));
     extensions
+}
+
+/// The lists that expanded the message, in their order.
+fn lists(envelope: &MessageTransferEnvelope) -> Vec<OriginatorAndDlExpansion> {
+    expansions(&envelope.extensions)
+        .into_iter()
+        .map(|list| OriginatorAndDlExpansion {
+            originator_or_dl_name: list.dl,
+            origination_or_expansion_time: list.dl_expansion_time,
+            ..OriginatorAndDlExpansion::default()
+        })
+        .collect()
 }
 
 pub(super) fn content_extensions(envelope: &MessageTransferEnvelope) -> Extensions {

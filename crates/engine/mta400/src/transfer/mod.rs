@@ -10,13 +10,13 @@ mod passage;
 mod redirection;
 mod routing;
 mod split;
+mod step;
 mod trace;
 
 use vere_x400::{Apdu, Priority, Report, Time};
 
 pub use facts::{Decision, Facts, RecipientFact, UnitKind};
 pub(crate) use legacy::downgraded;
-pub(crate) use redirection::history;
 pub(crate) use trace::{leave_domain, mark_redirected};
 
 use crate::peers::Terms;

@@ -4,14 +4,15 @@
 //! first, unless the originator prohibits it.
 
 use vere_x400::{
-    AddressKey, ExtensionValue, Extensions, IntendedRecipientName, OrName, PerMessageIndicators,
+    AddressKey, ExtensionValue, IntendedRecipientName, OrName, PerMessageIndicators,
     PerRecipientMessageTransferFields, Redirection, RedirectionReason, StandardExtension, Switch,
     Time,
 };
 
-use super::routing::{Router, Step, Stop};
+use super::step::{Router, Step, Stop};
 use crate::cause::Cause;
 use crate::destination::Destination;
+use crate::history;
 
 /// Redirections of a recipient in one MTA, at most.
 const REDIRECTIONS_MAX: usize = 16;
@@ -92,8 +93,7 @@ impl<'a> Redirecting<'a> {
     }
 
     fn redirect(&mut self, to: OrName, reason: RedirectionReason) -> Result<(), Cause> {
-        let mut history =
-            history(&self.recipient.extensions).map_err(|()| Cause::ProtocolViolation)?;
+        let mut history = history::redirections(&self.recipient.extensions)?;
         history.push(Redirection {
             intended_recipient_name: IntendedRecipientName {
                 intended_recipient: self.recipient.recipient_name.clone(),
@@ -123,20 +123,4 @@ impl<'a> Redirecting<'a> {
 
 fn key(name: &OrName) -> Result<AddressKey, Cause> {
     name.address.key().map_err(|_| Cause::ProtocolViolation)
-}
-
-/// The redirections of a recipient, oldest first.
-pub(crate) fn history(extensions: &Extensions) -> Result<Vec<Redirection>, ()> {
-    match extensions.value(StandardExtension::RedirectionHistory) {
-        Ok(Some(ExtensionValue::RedirectionHistory(history))) => Ok(history),
-        Ok(_) => Ok(Vec::new()),
-        Err(_) => Err(()),
-    }
-}
-
-/// The time of the last redirection.
-pub(super) fn last_time(extensions: &Extensions) -> Option<Time> {
-    let history = history(extensions).ok()?;
-    let last = history.last()?;
-    Some(last.intended_recipient_name.redirection_time)
 }

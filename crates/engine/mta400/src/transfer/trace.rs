@@ -10,6 +10,7 @@ use vere_x400::{
 };
 
 use crate::cause::Cause;
+use crate::history;
 use crate::site::Site;
 
 /// What this MTA says in the traces.
@@ -115,7 +116,7 @@ pub(crate) fn mark_redirected<'a>(
     let information = &mut element.mta_supplied_information;
     let arrived = information.arrival_time;
     if !recipients
-        .filter_map(|fields| super::redirection::last_time(&fields.extensions))
+        .filter_map(|fields| history::last_redirection(&fields.extensions))
         .any(|time| time == arrived)
     {
         return;
