@@ -1,4 +1,4 @@
-//! Why a recipient does not get a message, and the codes that say so (X.411 clause 8.3.1.2.1).
+//! Causes of non-delivery and their codes in reports (X.411 clause 8.3.1.2.1).
 
 use std::fmt;
 
@@ -40,13 +40,13 @@ causes! {
     UnknownRecipient = UnableToTransfer, Some(Diagnostic::UnrecognisedOrName), "no route or user for the address";
     /// The address stands for several users.
     AmbiguousRecipient = UnableToTransfer, Some(Diagnostic::AmbiguousOrName), "the address stands for several users";
-    /// An attribute of the address, or an extension, that cannot be read.
+    /// An unreadable attribute of an address, or an unreadable extension.
     ProtocolViolation = UnableToTransfer, Some(Diagnostic::ProtocolViolation), "a field of the envelope cannot be read";
-    /// The domain or the MTA has seen the message already, or too many have.
+    /// The message returned to the domain or to the MTA, or had too many hops.
     Loop = UnableToTransfer, Some(Diagnostic::LoopDetected), "the message has been here already";
-    /// An alternate recipient leads back to a recipient of before.
+    /// An alternate recipient leads back to an earlier recipient.
     RedirectionLoop = UnableToTransfer, Some(Diagnostic::RedirectionLoopDetected), "alternate recipients lead in a circle";
-    /// The user has redirected the messages, and the originator prohibits that.
+    /// The user has redirected all messages, and the originator prohibits reassignment.
     ReassignmentProhibited = UnableToTransfer, Some(Diagnostic::RecipientReassignmentProhibited), "the originator prohibits another recipient";
     /// An unknown extension is critical.
     CriticalExtension = UnableToTransfer, Some(Diagnostic::UnsupportedCriticalFunction), "a critical extension is not known";
@@ -56,17 +56,17 @@ causes! {
     ContentType = UnableToTransfer, Some(Diagnostic::ContentTypeNotSupported), "the content type is not accepted";
     /// The encoded information types.
     InformationTypes = UnableToTransfer, Some(Diagnostic::EncodedInformationTypesUnsupported), "the encoded information types are not accepted";
-    /// Encoded information types that need a conversion, which the originator prohibits.
+    /// The user needs a conversion, and the originator prohibits conversion.
     ConversionProhibited = ConversionNotPerformed, Some(Diagnostic::ImplicitConversionProhibited), "a conversion is needed and prohibited";
-    /// A conversion that the originator asks for; this MTA does not convert.
+    /// The originator asks for a conversion; this MTA does not convert.
     ConversionImpractical = ConversionNotPerformed, Some(Diagnostic::ConversionImpractical), "this MTA does not convert";
     /// The grade of delivery is not agreed with the peer.
     Grade = UnableToTransfer, Some(Diagnostic::NoBilateralAgreement), "the grade is not agreed with the peer";
-    /// The originator may not use this way.
+    /// The border does not permit the originator.
     Originator = TransferFailureForSecurityReason, Some(Diagnostic::UnauthorisedOriginatorName), "the originator is not authorised";
-    /// The recipient may not be reached this way.
+    /// The border does not permit the recipient.
     Recipient = TransferFailureForSecurityReason, Some(Diagnostic::UnauthorisedRecipientName), "the recipient is not authorised";
-    /// The next MTA is of 1984 and cannot have the envelope.
+    /// The envelope does not fit the next MTA, a system of 1984.
     Downgrade = UnableToTransfer, Some(Diagnostic::UnableToDowngrade), "the envelope does not fit a system of 1984";
     /// The time for delivery is over.
     Expired = UnableToTransfer, Some(Diagnostic::MaximumTimeExpired), "the time for delivery is over";
@@ -74,13 +74,13 @@ causes! {
     Congestion = TransferFailure, Some(Diagnostic::MtsCongestion), "the transfer system is congested";
     /// The mailbox cannot be used now.
     Unavailable = UnableToTransfer, Some(Diagnostic::RecipientUnavailable), "the recipient is not available";
-    /// More recipients than the next system takes.
+    /// Too many recipients for the next system.
     TooManyRecipients = UnableToTransfer, Some(Diagnostic::TooManyRecipients), "too many recipients";
     /// Delivery is restricted or refused by policy.
     Policy = RestrictedDelivery, None, "delivery is restricted";
     /// The next system does not take the message.
     Refused = UnableToTransfer, None, "the next system does not take the message";
-    /// The transfer failed, nothing more is known.
+    /// The transfer failed for an unknown reason.
     TransferFailed = TransferFailure, None, "the transfer failed";
 }
 
@@ -92,7 +92,7 @@ impl Cause {
         ReportType::non_delivery(reason, diagnostic)
     }
 
-    /// The cause that an enhanced status code of the queues (RFC 3463) stands for; the class of the code does not count.
+    /// The cause for an enhanced status code of the queues (RFC 3463). The class of the code does not count.
     #[must_use]
     pub fn of_status(status: &str) -> Self {
         let mut parts = status.split('.').skip(1);

@@ -1,4 +1,4 @@
-//! Where a recipient's copy of a message goes.
+//! Destinations: peers, local users, gateways.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,9 +10,9 @@ use std::str::FromStr;
 pub enum Destination {
     /// Another MTA.
     Peer(String),
-    /// A local user whose messages become files.
+    /// A local user with messages in files.
     File(String),
-    /// A local user whose messages go into the mail store.
+    /// A local user with messages in the mail store.
     Store(String),
     /// A program behind the gateway interface.
     Gateway(String),
@@ -56,7 +56,7 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Text that names no destination.
+/// A fault in the text of a destination.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected peer:NAME, file:NAME, store:NAME or gateway:NAME; found {0:?}")]
 pub struct DestinationError(pub String);

@@ -1,4 +1,4 @@
-//! The histories that an envelope carries: redirections of a recipient, expansions of lists.
+//! Histories in an envelope: redirections of a recipient, expansions of lists.
 
 use vere_x400::{DlExpansion, ExtensionValue, Extensions, Redirection, StandardExtension, Time};
 
@@ -23,7 +23,7 @@ pub(crate) fn last_redirection(extensions: &Extensions) -> Option<Time> {
     Some(last.intended_recipient_name.redirection_time)
 }
 
-/// The lists that expanded a message, oldest first. An unreadable history counts as empty.
+/// The expansions of lists, oldest first. An unreadable history counts as empty.
 pub(crate) fn expansions(extensions: &Extensions) -> Vec<DlExpansion> {
     match extensions.value(StandardExtension::DlExpansionHistory) {
         Ok(Some(ExtensionValue::DlExpansionHistory(history))) => history,

@@ -1,12 +1,12 @@
-//! What an MTA of X.400 decides: one message, probe or report at a time (X.411 clause 14).
+//! The decisions of an MTA of X.400 about a message, a probe or a report (X.411 clause 14).
 //!
-//! A unit arrives from a peer, a gateway or a local user. [`Mta::transfer`] says which parts of it go where, and writes the
-//! report about the recipients that end here. The queues keep the parts, schedule them and try them; [`Mta::outgoing`] makes
-//! the octets of an attempt, and [`Site::report`] writes what the end of an attempt means to the originator. The engine has
-//! no clock, no sockets and no files: times, identifiers and the facts about a connection are arguments.
+//! A unit arrives from a peer, a gateway or a local user. [`Mta::transfer`] splits the unit into parts by
+//! destination, and writes the report about recipients that end here. The queues keep, schedule and try the parts;
+//! [`Mta::outgoing`] makes the unit for an attempt, and [`Site::report`] writes the report about the result. The engine
+//! has no clock, sockets or files: times, identifiers and facts about connections are arguments.
 //!
-//! Reading order: [`Site`], [`Peers`] and [`Routes`] (settings), [`Mta`] and [`Outcome`] (decisions), [`Record`] (what the queues
-//! store), [`Cause`] and [`Fate`] (reports), [`Submission`] (messages from here).
+//! Reading order: [`Site`], [`Peers`] and [`Routes`] (settings), [`Mta`] and [`Outcome`] (decisions), [`Record`] (queues),
+//! [`Cause`] and [`Fate`] (reports), [`Submission`] (local messages).
 //!
 //! ```
 //! use vere_mta400::*;

@@ -1,9 +1,9 @@
-//! The queue's record of a part, and the unit that goes to one peer for some of its recipients.
+//! Records of queues, and the unit for one attempt.
 //!
-//! All parts of a unit are stored with the same octets: the envelope as this MTA has left it, and the content as it came. An
-//! attempt names the recipients that remain; only then responsibility bits are set, the internal trace is removed at the
-//! border of the domain, and the envelope is made one of 1984 for a peer of 1984. A retry for fewer recipients needs
-//! nothing else.
+//! All parts of a unit share one stored form: the envelope with the decisions of this MTA, and the received
+//! content. An attempt names the remaining recipients. `Mta::outgoing` then sets responsibility bits, removes the
+//! internal trace at the border of the domain, and makes an envelope of 1984 for a peer of 1984. A retry for fewer
+//! recipients works with the stored form alone.
 
 use bytes::Bytes;
 use vere_x400::{
@@ -19,14 +19,14 @@ use crate::transfer::{Mta, Onward, Outcome, downgraded, leave_domain, mark_redir
 /// The type before the place of a recipient, in the field that SMTP uses for the original recipient.
 const TAG: &str = "x400;";
 
-/// What a queue stores of a part.
+/// The record of a part in a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The originator as text; none for reports, about which nothing is ever reported.
+    /// The originator as text. A report has no originator, since reports never cause reports.
     pub reverse_path: Option<String>,
     /// The recipients.
     pub recipients: Vec<RecordRecipient>,
-    /// The octets, in pieces for one vectored write. A unit has a content of its own piece or pieces.
+    /// The octets, in pieces for a vectored write; the content has separate pieces.
     pub pieces: Vec<Bytes>,
 }
 
@@ -35,7 +35,7 @@ pub struct Record {
 pub struct RecordRecipient {
     /// The address as text.
     pub address: String,
-    /// Its place in the envelope, from 0.
+    /// The place in the envelope, from 0.
     pub place: u32,
     /// Whether a report about a delivery is due.
     pub tell_success: bool,
@@ -44,13 +44,13 @@ pub struct RecordRecipient {
 }
 
 impl RecordRecipient {
-    /// The place as text that the queue keeps beside the address.
+    /// The place as text, for the field of the original recipient in a queue.
     #[must_use]
     pub fn tag(&self) -> String {
         format!("{TAG}{}", self.place)
     }
 
-    /// The place that a text stands for.
+    /// The place in a text of [`Self::tag`].
     #[must_use]
     pub fn place_of(tag: &str) -> Option<u32> {
         tag.strip_prefix(TAG)?.parse().ok()
@@ -98,7 +98,7 @@ impl Outcome {
         }
     }
 
-    /// The originator, and each recipient with its indicators.
+    /// The originator, and the recipients with indicators.
     fn names(&self) -> (String, Vec<(String, PerRecipientIndicators)>) {
         match &self.apdu {
             Apdu::Message(message) => (
@@ -132,13 +132,13 @@ fn destination_of(report: &Report) -> RecordRecipient {
     }
 }
 
-/// A stored unit that cannot be sent.
+/// A fault of a stored unit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// The octets are no unit.
+    /// Octets outside P1.
     #[error(transparent)]
     Unit(#[from] ApduError),
-    /// The unit has no such recipient.
+    /// A place beyond the last recipient.
     #[error("expected a place of the {1} recipients; found {0}")]
     Place(u32, usize),
 }
@@ -146,18 +146,19 @@ pub enum RecordError {
 /// A unit for one destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The unit; none if no recipient is left.
+    /// The unit, unless every recipient is left out.
     pub apdu: Option<Apdu>,
-    /// The places of recipients whose envelope does not fit a peer of 1984: report
+    /// The places of recipients beyond the abilities of a peer of 1984: report
     /// [`Cause::Downgrade`](crate::Cause::Downgrade).
     pub left_out: Vec<u32>,
 }
 
 impl Mta {
-    /// Makes the unit for a destination from the stored octets, with the responsibility for the recipients in `places`.
+    /// Makes the unit for a destination from the stored octets. The next system gets the responsibility for the
+    /// recipients in `places`.
     ///
     /// # Errors
-    /// [`RecordError`] if the octets are no unit, or if the unit lacks one of the recipients.
+    /// [`RecordError`] for octets outside P1, or for a place beyond the last recipient.
     pub fn outgoing(
         &self,
         stored: &Bytes,

@@ -1,4 +1,4 @@
-//! This MTA: its names, its limits, and the terms of its local users.
+//! The MTA: names, limits, terms of local users.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub const LOCAL_IDENTIFIER_MAX: usize = 32;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// How long the MTS tries to deliver a message of each grade. The defaults are the times of forced non-delivery of F.410.
+/// The time for delivery by grade. The defaults are the times of forced non-delivery of F.410.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grades {
     /// Urgent messages.
@@ -49,7 +49,7 @@ impl Grades {
     }
 }
 
-/// What a local user accepts; `None` is anything.
+/// The terms of a local user; `None` accepts everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     /// Content types.
@@ -58,37 +58,37 @@ pub struct User {
     pub types: Option<EncodedInformationTypes>,
     /// Octets of a content, at most.
     pub content_octets_max: Option<u64>,
-    /// Where the user has redirected all messages (recipient-assigned alternate recipient).
+    /// The recipient-assigned alternate recipient: the user has redirected all messages.
     pub redirect_to: Option<OrAddress>,
 }
 
-/// The MTA itself.
+/// The MTA.
 #[derive(Debug, Clone)]
 pub struct Site {
     /// The management domain.
     pub domain: GlobalDomainIdentifier,
     /// The name of the MTA in the domain.
     pub mta_name: Ia5String,
-    /// Elements of a trace and of an internal trace, at most, before a message counts as looping.
+    /// Elements of a trace, at most; a message with more elements counts as looping.
     pub hops_max: usize,
     /// Recipients of a message, at most.
     pub recipients_max: usize,
-    /// How long delivery is tried.
+    /// The time for delivery.
     pub grades: Grades,
-    /// Octets of a content that reports return, at most; 0 returns none.
+    /// Octets of a returned content, at most; reports return no longer contents.
     pub return_octets_max: usize,
-    /// Who gets the messages for unknown users of local domains, if their originators allow it.
+    /// The alternate recipient for unknown users of local domains, if the originator allows alternates.
     pub alternate: Option<OrAddress>,
-    /// The terms of local users; a user without an entry accepts everything.
+    /// The terms of local users; users without an entry accept everything.
     pub users: BTreeMap<String, User>,
     domain_key: AddressKey,
 }
 
 impl Site {
-    /// The MTA with this name in this domain, with the default limits.
+    /// The MTA with a domain and a name, and with the default limits.
     ///
     /// # Errors
-    /// [`StringError`] for a character that IA5String does not have.
+    /// [`StringError`] for a character outside IA5String.
     pub fn new(domain: GlobalDomainIdentifier, mta_name: &str) -> Result<Self, StringError> {
         let name: String = mta_name.chars().take(MTA_NAME_MAX).collect();
         Ok(Self {
@@ -104,13 +104,13 @@ impl Site {
         })
     }
 
-    /// Whether this is the domain of the MTA.
+    /// Whether `domain` is the domain of the MTA.
     #[must_use]
     pub fn is_own(&self, domain: &GlobalDomainIdentifier) -> bool {
         *domain == self.domain || domain.key() == self.domain_key
     }
 
-    /// When the MTA gives up a message of this priority that it may deliver from `start` on.
+    /// The end of attempts for a message with this priority and a first attempt at `start`.
     #[must_use]
     pub fn expiry(&self, priority: Priority, start: Time) -> Time {
         Time::from(start.timestamp() + self.grades.of(priority))

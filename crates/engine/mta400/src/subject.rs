@@ -1,5 +1,5 @@
-//! What messages and probes have in common. A probe is handled as the message that it asks for: its envelope has the same
-//! fields but for grade and deferral, and the length of the content stands for the content.
+//! The common form of messages and probes. A probe has the fields of a message except grade and deferral, and a
+//! length in place of the content, so that both kinds follow one set of rules.
 
 use bytes::Bytes;
 use vere_x400::{
@@ -17,12 +17,12 @@ pub(crate) struct Subject {
     pub(crate) body: Body,
 }
 
-/// What is behind the envelope.
+/// The part behind the envelope.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
     /// Of a message.
     Content(Content),
-    /// Of a probe: the number of octets that it asks for.
+    /// Of a probe: the number of octets in question.
     Length(Option<u32>),
 }
 
@@ -100,7 +100,7 @@ impl Subject {
         }
     }
 
-    /// What the border sees.
+    /// The view of the border.
     pub(crate) fn crossing(&self) -> Crossing<'_> {
         Crossing {
             originator: &self.envelope.originator_name.address,
@@ -110,7 +110,7 @@ impl Subject {
         }
     }
 
-    /// The encoded information types as the last domain left them.
+    /// The encoded information types after the last conversion.
     pub(crate) fn types(&self) -> Option<&EncodedInformationTypes> {
         let trace = self.envelope.trace_information.0.iter().rev();
         let converted = trace
@@ -123,14 +123,14 @@ impl Subject {
     }
 }
 
-/// Whether this MTA has the responsibility for a recipient.
+/// Whether the responsibility bit of a recipient is set.
 pub(crate) const fn is_responsible(fields: &PerRecipientMessageTransferFields) -> bool {
     fields
         .per_recipient_indicators
         .contains(PerRecipientIndicators::RESPONSIBILITY)
 }
 
-/// Gives or takes the responsibility for a recipient.
+/// Sets or clears the responsibility bit of a recipient.
 pub(crate) const fn set_responsible(fields: &mut PerRecipientMessageTransferFields, is: bool) {
     let bits = fields.per_recipient_indicators;
     fields.per_recipient_indicators = if is {

@@ -1,4 +1,4 @@
-//! Messages and probes from plain fields: what `vere x400 send` and `vere x400 probe` submit.
+//! Messages and probes from plain fields, for `vere x400 send` and `vere x400 probe`.
 
 use vere_x400::ber::{Explicit, ObjectIdentifier, PrintableString, StringError, TeletexString};
 use vere_x400::ipm::{
@@ -17,14 +17,15 @@ use crate::subject::into_probe;
 
 /// Characters of a content identifier, at most (`ub-content-id-length`).
 const CONTENT_IDENTIFIER_MAX: usize = 16;
-/// The encoded information types of general text: the registration numbers of C0, ASCII and the right half of ISO 8859-1.
+/// The encoded information types of general text: registrations of control characters, ASCII, and the right half
+/// of ISO 8859-1.
 const GENERAL_TEXT_TYPES: [&str; 3] = [
     "1.0.10021.7.1.0.1",
     "1.0.10021.7.1.0.6",
     "1.0.10021.7.1.0.100",
 ];
 
-/// Which reports an originator wants.
+/// The reports for the originator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reports {
     /// None.
@@ -37,7 +38,7 @@ pub enum Reports {
 }
 
 impl Reports {
-    /// The indicators: what the originator wants, and at least failures for its MTA.
+    /// The indicators: the requests of the originator, and failures for the MTA in any case.
     const fn indicators(self) -> PerRecipientIndicators {
         let mta = PerRecipientIndicators::ORIGINATING_MTA_NON_DELIVERY_REPORT;
         let bits = match self {
@@ -61,19 +62,19 @@ pub struct Submission {
     pub reports: Reports,
     /// The grade.
     pub priority: Priority,
-    /// What concerns all recipients: return of content, alternate recipients, conversion, disclosure.
+    /// Indicators for all recipients: return of content, alternate recipients, conversion, disclosure.
     pub indicators: PerMessageIndicators,
-    /// A text that reports repeat; longer texts are cut.
+    /// A text for the reports, cut after 16 characters.
     pub content_identifier: Option<String>,
     /// The time before which nothing is delivered.
     pub not_before: Option<Time>,
     /// The time after which nothing is delivered.
     pub latest: Option<Time>,
-    /// Who gets what a recipient cannot get.
+    /// The alternate recipient for undeliverable messages.
     pub alternate: Option<OrAddress>,
 }
 
-/// A submission that cannot be encoded.
+/// A fault of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubmissionError {
     /// The subject.
@@ -88,11 +89,11 @@ pub enum SubmissionError {
 }
 
 impl Site {
-    /// Makes a message with a content of type P22. `id` is a text that no other message has, at most 32 characters. The message
-    /// has no trace yet: transfer it from [`Source::Local`](crate::Source::Local).
+    /// Makes a message with a content of type P22. `id` is a unique text of at most 32 characters. The message has no
+    /// trace; pass the message to `Mta::transfer` from [`Source::Local`](crate::Source::Local).
     ///
     /// # Errors
-    /// [`SubmissionError`] without recipients, or for a character that X.420 has no place for.
+    /// [`SubmissionError`] without recipients, or for a character outside ISO 8859-1 or TeletexString.
     pub fn compose(
         &self,
         submission: &Submission,
@@ -121,7 +122,7 @@ impl Site {
         })
     }
 
-    /// Makes a probe: whether a message of type P22 in IA5 text with so many octets could be delivered.
+    /// Makes a probe for a message of type P22 in IA5 text with `content_octets` octets.
     ///
     /// # Errors
     /// [`SubmissionError::NoRecipients`].

@@ -1,4 +1,4 @@
-//! Who may begin an association (X.411 clauses 12.1.1 and 14.9): names, passwords, addresses, certificates.
+//! Binds (X.411 clauses 12.1.1 and 14.9): names, passwords, addresses, certificates.
 
 use std::net::IpAddr;
 
@@ -10,25 +10,25 @@ use vere_x400::{
 
 use super::{Identity, Peers, Terms};
 
-/// What the host knows of the other end of a connection.
+/// The caller, as known to the host.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
-    /// The address that it comes from.
+    /// The address of the caller.
     pub address: IpAddr,
-    /// The name in its certificate, if TLS has checked one.
+    /// The name in a certificate checked by TLS.
     pub certificate: Option<&'a str>,
 }
 
-/// A peer that may begin.
+/// An admitted peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admitted {
-    /// Its name in the settings.
+    /// The name in the settings.
     pub peer: String,
     /// The answer.
     pub result: MtaBindResult,
 }
 
-/// A bind that is refused.
+/// A refused bind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Denied {
     /// The answer.
@@ -37,31 +37,31 @@ pub struct Denied {
     pub why: Why,
 }
 
-/// Why a bind is refused. The other end is not told.
+/// The reason of a refusal. The caller does not learn the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// No peer has the name.
+    /// An unknown name of an MTA.
     #[error("no peer has this name of an MTA")]
     UnknownName,
-    /// Another password.
+    /// A wrong password.
     #[error("the password is not the one of the settings")]
     Password,
-    /// Credentials that are no password.
+    /// Credentials without a password.
     #[error("expected a password; found other credentials")]
     Credentials,
-    /// No name, where a name is agreed, or a peer that cannot be told from another.
+    /// A bind without a name, and no single peer for address and certificate.
     #[error("the peer gives no name, and its address or certificate stands for no single peer")]
     Unauthenticated,
-    /// An address that is not the peer's.
+    /// A wrong address.
     #[error("the peer comes from an address that is not in the settings")]
     Address,
-    /// A certificate that is not the peer's, or none.
+    /// A wrong or missing certificate.
     #[error("the certificate has another name, or there is none")]
     Certificate,
     /// Too many associations.
     #[error("the peer has all its associations already")]
     Busy,
-    /// Another MTA answers.
+    /// A wrong name of the responder.
     #[error("the MTA that answers has another name")]
     OtherName,
 }
@@ -77,10 +77,10 @@ impl Why {
 }
 
 impl Peers {
-    /// Decides about a bind. `associations` are those that a peer has now, without this one.
+    /// Decides about a bind. `associations` counts the present associations of a peer.
     ///
     /// # Errors
-    /// [`Denied`] with the answer and the reason.
+    /// [`Denied`] with answer and reason.
     pub fn admit(
         &self,
         argument: &MtaBindArgument,
@@ -110,7 +110,7 @@ impl Peers {
         Ok(terms)
     }
 
-    /// The one peer that gives no name and that address and certificate stand for.
+    /// The single peer without a name for address and certificate of the caller.
     fn nameless(&self, caller: Caller<'_>) -> Result<&Terms, Why> {
         let mut fitting = self
             .iter()
@@ -123,7 +123,7 @@ impl Peers {
 }
 
 impl Terms {
-    /// What this MTA says when it begins an association with the peer.
+    /// The argument of a bind toward the peer.
     #[must_use]
     pub fn argument(&self) -> MtaBindArgument {
         match &self.ours {
@@ -139,7 +139,7 @@ impl Terms {
     /// Checks the answer of the peer.
     ///
     /// # Errors
-    /// [`Denied`]: the association has to end.
+    /// [`Denied`]: abort the association.
     pub fn check_result(&self, result: &MtaBindResult) -> Result<(), Denied> {
         let checked = match (&self.theirs, result) {
             (None, _) => Ok(()),

@@ -1,11 +1,11 @@
-//! Border control: which messages may cross the border to or from a peer.
+//! Border control: the messages permitted from and to a peer.
 
 use vere_x400::{AddressError, AddressKey, ContentType, OrAddress, Priority};
 
 use crate::cause::Cause;
 
-/// Addresses by their upper parts: those below a permitted part and not below a denied one. Of several parts the longest
-/// counts; without permitted parts all addresses are permitted that are not denied.
+/// Addresses by permitted and denied upper parts. The longest matching part counts, and a denial counts before a
+/// permission of equal length. Without permitted parts every address is permitted unless denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressRange {
     permitted: Vec<AddressKey>,
@@ -16,7 +16,7 @@ impl AddressRange {
     /// Reads the parts, in a text form of addresses.
     ///
     /// # Errors
-    /// [`AddressError`] for the first part that is no address.
+    /// [`AddressError`] for the first wrong part.
     pub fn new(permitted: &[&str], denied: &[&str]) -> Result<Self, AddressError> {
         let read = |parts: &[&str]| -> Result<Vec<AddressKey>, AddressError> {
             parts.iter().map(|part| AddressKey::route(part)).collect()
@@ -27,7 +27,7 @@ impl AddressRange {
         })
     }
 
-    /// Whether the address is permitted. An address that cannot be read is permitted if all addresses are.
+    /// Whether the address is permitted. An unreadable address is permitted only by an empty range.
     #[must_use]
     pub fn permits(&self, address: &OrAddress) -> bool {
         if self.permitted.is_empty() && self.denied.is_empty() {
@@ -50,7 +50,7 @@ impl AddressRange {
     }
 }
 
-/// What may cross; `None` is anything.
+/// The permitted messages; `None` permits everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Border {
     /// Originators.
@@ -65,7 +65,7 @@ pub struct Border {
     pub content_octets_max: Option<u64>,
 }
 
-/// What the border sees of a message or a probe.
+/// The fields of a message or a probe for border control.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Crossing<'a> {
     pub(crate) originator: &'a OrAddress,
@@ -75,7 +75,7 @@ pub(crate) struct Crossing<'a> {
 }
 
 impl Border {
-    /// The cause for which no recipient of the message may cross: size, type, grade, then originator.
+    /// The cause against the message: size, content type, grade, originator, in this order.
     pub(crate) fn stops(&self, crossing: Crossing<'_>) -> Option<Cause> {
         if self
             .content_octets_max
@@ -92,13 +92,13 @@ impl Border {
         (!self.originators.permits(crossing.originator)).then_some(Cause::Originator)
     }
 
-    /// The cause for which one recipient may not cross.
+    /// The cause against a recipient.
     pub(crate) fn stops_recipient(&self, recipient: &OrAddress) -> Option<Cause> {
         (!self.recipients.permits(recipient)).then_some(Cause::Recipient)
     }
 }
 
-/// Whether a list is there and does not have the value.
+/// Whether there is a list without the value.
 pub(crate) fn lacks<T: PartialEq>(list: Option<&Vec<T>>, value: &T) -> bool {
     list.is_some_and(|list| !list.contains(value))
 }

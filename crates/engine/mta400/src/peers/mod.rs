@@ -1,4 +1,4 @@
-//! The other MTAs: what is agreed with each (X.411 clause 12.1.1 for binds, border control for transfers).
+//! Peers: the terms of other MTAs (X.411 clause 12.1.1 for binds, border control for transfers).
 
 mod bind;
 mod border;
@@ -13,7 +13,7 @@ pub use bind::{Admitted, Caller, Denied, Why};
 pub use border::{AddressRange, Border};
 pub(crate) use border::{Crossing, lacks};
 
-/// The version of P1 that a peer speaks.
+/// The version of P1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
     /// X.411 of 1984, in X.410 mode.
@@ -23,16 +23,16 @@ pub enum Profile {
     Y1988,
 }
 
-/// What one side says of itself when an association begins.
+/// Name and password of one side of an association.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The name of the MTA.
     pub mta_name: String,
-    /// Its password.
+    /// The password.
     pub password: Secret<Vec<u8>>,
 }
 
-/// What is agreed with a peer.
+/// The terms of a peer.
 #[derive(Debug, Clone)]
 pub struct Terms {
     /// The name of the peer in the settings.
@@ -41,24 +41,24 @@ pub struct Terms {
     pub domain: GlobalDomainIdentifier,
     /// The version of P1.
     pub profile: Profile,
-    /// What the peer has to say of itself; `None`: it says nothing.
+    /// The identity of the peer; `None` for a peer without a name.
     pub theirs: Option<Identity>,
-    /// What this MTA says of itself; `None`: nothing.
+    /// The identity of this MTA toward the peer; `None` for a bind without a name.
     pub ours: Option<Identity>,
-    /// The addresses that the peer may come from; none: any.
+    /// The permitted addresses of the peer; an empty list permits all addresses.
     pub addresses: Vec<IpAddr>,
-    /// The name in the TLS certificate that the peer has to have.
+    /// The name in the TLS certificate of the peer; `None` needs no certificate.
     pub certificate: Option<String>,
     /// Associations at once, at most.
     pub associations_max: usize,
-    /// What the peer may send.
+    /// The border toward this MTA.
     pub inbound: Border,
-    /// What is sent to the peer.
+    /// The border toward the peer.
     pub outbound: Border,
 }
 
 impl Terms {
-    /// Terms without restrictions for a peer of 1988 that gives no name.
+    /// Terms without restrictions for a peer of 1988 without a name.
     #[must_use]
     pub fn new(name: &str, domain: GlobalDomainIdentifier) -> Self {
         Self {
@@ -82,16 +82,16 @@ pub struct Peers {
     terms: BTreeMap<String, Terms>,
 }
 
-/// Terms that cannot be.
+/// A fault of terms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeerError {
-    /// Two peers have one name.
+    /// Two peers with equal names.
     #[error("peer {0}: expected the name once; found it twice")]
     Twice(String),
-    /// Two peers give one name of an MTA.
+    /// Two peers with equal MTA names.
     #[error("peers {0} and {1}: expected different names of MTAs; both have {2}")]
     MtaName(String, String, String),
-    /// Nothing tells the peer from anybody else.
+    /// A peer without password, address and certificate.
     #[error("peer {0}: expected a password, an address or the name in a certificate; found none")]
     Unprotected(String),
 }
@@ -100,7 +100,7 @@ impl Peers {
     /// The peers with these terms.
     ///
     /// # Errors
-    /// [`PeerError`] for terms that contradict others, or that let anybody in.
+    /// [`PeerError`] for contradictory terms, and for terms that admit any caller.
     pub fn new(terms: Vec<Terms>) -> Result<Self, PeerError> {
         let mut peers = Self::default();
         for terms in terms {

@@ -1,4 +1,4 @@
-//! Which reports are due (X.411 clauses 8.2.1.1.1.21 and 12.2.1.1.1: report requests of the originator and of its MTA).
+//! Due reports (X.411 clauses 8.2.1.1.1.21 and 12.2.1.1.1: requests of the originator and of the originating MTA).
 
 use vere_x400::{PerRecipientIndicators, PerRecipientMessageTransferFields};
 
@@ -7,9 +7,9 @@ use crate::subject::Subject;
 
 /// Whether a report is due.
 ///
-/// The MTA of the originator requests reports for itself, at least about failures; an envelope without any such request comes
-/// from a broken sender. Deviates: a failure is reported then too, so that no message is lost in silence. A probe asks for
-/// nothing else than a report.
+/// An originating MTA requests at least reports about failures. Deviates: failures are reported even without a
+/// request, which only a broken sender leaves out, so that no message disappears in silence. A probe always
+/// causes a report.
 pub(super) fn is_due(
     subject: &Subject,
     fields: &PerRecipientMessageTransferFields,
@@ -26,7 +26,7 @@ pub(super) fn is_due(
     }
 }
 
-/// Whether the trace of the message goes into the report.
+/// Whether the report contains the trace of the subject.
 pub(super) const fn is_audited(fields: &PerRecipientMessageTransferFields) -> bool {
     let both = PerRecipientIndicators::ORIGINATING_MTA_REPORT
         .with(PerRecipientIndicators::ORIGINATING_MTA_NON_DELIVERY_REPORT);

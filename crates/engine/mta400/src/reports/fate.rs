@@ -4,27 +4,27 @@ use vere_x400::{Time, TypeOfMtsUser};
 
 use crate::cause::Cause;
 
-/// How a recipient ended.
+/// The end of a recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// Delivered; or, for a probe, deliverable.
+    /// Delivered, or deliverable in the case of a probe.
     Delivered {
-        /// When.
+        /// The time.
         at: Time,
-        /// What took the message.
+        /// The kind of recipient.
         user: TypeOfMtsUser,
     },
     /// Not delivered.
     Failed {
         /// The cause.
         cause: Cause,
-        /// More about it, for people; may be empty.
+        /// The last reply, for people; may be empty.
         said: String,
     },
 }
 
 impl Fate {
-    /// Not delivered for this cause.
+    /// Non-delivery for a cause.
     #[must_use]
     pub const fn failed(cause: Cause) -> Self {
         Self::Failed {
@@ -33,7 +33,7 @@ impl Fate {
         }
     }
 
-    /// What a failure of the queues means: an enhanced status code and the last reply.
+    /// Non-delivery by the queues: an enhanced status code and the last reply.
     #[must_use]
     pub fn of_status(status: &str, said: &str) -> Self {
         Self::Failed {

@@ -1,4 +1,4 @@
-//! The fields of a report that come from its subject.
+//! Fields of reports from the subject.
 
 use vere_x400::ber::PrintableString;
 use vere_x400::{
@@ -96,7 +96,7 @@ pub(super) fn envelope_extensions(site: &Site, envelope: &MessageTransferEnvelop
     extensions
 }
 
-/// The lists that expanded the message, in their order.
+/// The expansions of lists in the form for reports.
 fn lists(envelope: &MessageTransferEnvelope) -> Vec<OriginatorAndDlExpansion> {
     expansions(&envelope.extensions)
         .into_iter()
@@ -115,7 +115,7 @@ pub(super) fn content_extensions(envelope: &MessageTransferEnvelope) -> Extensio
     )
 }
 
-/// The extensions of these kinds, as received.
+/// The extensions of some kinds, as received.
 fn kept(extensions: &Extensions, kinds: &[StandardExtension]) -> Extensions {
     let fields: Vec<ExtensionField> = extensions
         .0

@@ -5,7 +5,7 @@ use vere_x400::ber::Ia5String;
 
 use crate::site::{LOCAL_IDENTIFIER_MAX, Site};
 
-/// The identifier with this local part. Characters outside IA5 become question marks.
+/// The identifier with a local part. Characters outside IA5String become question marks.
 pub(crate) fn identifier(site: &Site, id: &str) -> MtsIdentifier {
     let id: String = id
         .chars()
@@ -15,7 +15,7 @@ pub(crate) fn identifier(site: &Site, id: &str) -> MtsIdentifier {
     MtsIdentifier::new(site.domain.clone(), Ia5String::from_octets(id.into()))
 }
 
-/// Text without characters that PrintableString lacks.
+/// Text with question marks for characters outside PrintableString.
 pub(crate) fn printable(text: &str, most: usize) -> String {
     let allowed =
         |character: char| character.is_ascii_alphanumeric() || " '()+,-./:=?".contains(character);

@@ -14,10 +14,11 @@ use crate::site::Site;
 use crate::subject::Subject;
 
 impl Site {
-    /// Writes the report about recipients of a stored unit, each by its place in the envelope, as far as a report is due. A unit
-    /// of its own, to be transferred from [`Source::Local`](crate::Source::Local). Nothing is ever due about a report.
+    /// Writes the report about recipients of a stored unit, as far as a report is due. A fate has the place of a
+    /// recipient in the envelope. Reports never cause reports. Pass the report to `Mta::transfer` from
+    /// [`Source::Local`](crate::Source::Local).
     ///
-    /// `id` is a text that no other report has, at most 32 characters.
+    /// `id` is a unique text of at most 32 characters.
     #[must_use]
     pub fn report(
         &self,
@@ -83,7 +84,7 @@ impl Site {
         })
     }
 
-    /// The content, if the originator wants it back and it is not too long.
+    /// The content, on request and within the bound.
     fn returned(&self, subject: &Subject) -> Option<Bytes> {
         let indicators = subject.envelope.per_message_indicators;
         let asked = indicators.contains(PerMessageIndicators::CONTENT_RETURN_REQUEST);
@@ -95,7 +96,7 @@ impl Site {
         }
     }
 
-    /// When the subject arrived in the domain.
+    /// The arrival of the subject in the domain.
     fn arrived(&self, envelope: &MessageTransferEnvelope) -> Option<Time> {
         let last = envelope.trace_information.0.last()?;
         let own = self.is_own(&last.global_domain_identifier);
@@ -103,7 +104,7 @@ impl Site {
     }
 }
 
-/// Reports go to the last list that expanded the message, else to the originator.
+/// The last list of the expansion history, or the originator.
 fn destination(envelope: &MessageTransferEnvelope) -> OrName {
     match expansions(&envelope.extensions).pop() {
         Some(list) => list.dl,

@@ -1,4 +1,4 @@
-//! Which row an address matches, and why: the answer of `vere x400 route TEST`.
+//! The matching row of an address with the reason, for `vere x400 route TEST`.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use vere_x400::AddressKey;
 
 use super::{EVERY, Routes, Row, target};
 
-/// The row for an address and the rows beside it.
+/// The matching row of an address, and the shorter rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation<'a> {
-    /// The address as it is compared.
+    /// The normalised address.
     pub key: AddressKey,
-    /// The row that counts.
+    /// The matching row.
     pub row: Option<&'a Row>,
-    /// Rows that match too, and have fewer attributes; longest first.
+    /// Shorter rows for the address, longest first.
     pub shorter: Vec<&'a Row>,
 }
 

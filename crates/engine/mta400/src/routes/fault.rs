@@ -1,4 +1,4 @@
-//! Rows that cannot be.
+//! Faults of rows.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use vere_x400::AddressError;
 
 use crate::destination::{Destination, DestinationError};
 
-/// A row that cannot be.
+/// A fault of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteError {
     /// The number of the row, from 1.
@@ -17,13 +17,13 @@ pub struct RouteError {
     pub fault: RouteFault,
 }
 
-/// What is wrong with a row.
+/// The kinds of faults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RouteFault {
-    /// The address is no O/R address.
+    /// The address is wrong.
     #[error(transparent)]
     Address(AddressError),
-    /// The address has C and lower attributes and no A, so that no address begins with it.
+    /// The address has C and lower attributes without A, and matches no address.
     #[error(
         "expected A between C and lower attributes (`A= ` for an ADMD of one space); found none"
     )]
@@ -31,13 +31,13 @@ pub enum RouteFault {
     /// `*` cannot be a whole address.
     #[error("expected an O/R address for a row with whole = true; found *")]
     EveryWhole,
-    /// The target is no destination.
+    /// The target is wrong.
     #[error("{0}, or unknown")]
     Destination(#[from] DestinationError),
-    /// The target names something that the settings lack.
+    /// The target has an unknown name.
     #[error("expected a {} of the settings; found {}", .0.parts().0, .0.parts().1)]
     NotThere(Destination),
-    /// An earlier row says the same.
+    /// An earlier row is equal.
     #[error("expected the address once; row {0} has it too")]
     Twice(usize),
     /// An earlier row has another target.

@@ -1,8 +1,7 @@
 //! Routing (X.411 clause 14.3, routing decision): O/R addresses to destinations, by longest match.
 //!
-//! A row has the upper part of addresses, in the order C, A, P, O, OU1 to OU4, then what names a user. Of the rows whose
-//! part an address begins with, the one with most attributes counts. A row can count for one whole address instead,
-//! and then goes before a row for all addresses below the same part.
+//! A row has the upper part of addresses, in the order C, A, P, O, OU1 to OU4, then the names of users. The longest
+//! matching row counts. A row can stand for a whole address alone, and then precedes all rows for upper parts.
 
 mod explain;
 mod fault;
@@ -16,23 +15,23 @@ pub use fault::{RouteError, RouteFault};
 
 use crate::Destination;
 
-/// The address of the row that every address begins with.
+/// The address of a row for every address.
 pub const EVERY: &str = "*";
-/// The target of a row whose addresses, unless another row has them, do not exist.
+/// The target of a row for addresses without users, such as the rest of a local domain.
 pub const UNKNOWN: &str = "unknown";
 
-/// A row as the settings have it.
+/// A row of the settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RouteSetting {
     /// The upper part of addresses in a text form, or [`EVERY`].
     pub address: String,
     /// A [`Destination`], or [`UNKNOWN`].
     pub to: String,
-    /// Whether the row counts for this address alone, and not for those below.
+    /// Whether the row stands for the address alone, without longer addresses.
     pub whole: bool,
 }
 
-/// What the rows may name.
+/// The known names for targets of rows.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     /// The peers.
@@ -46,13 +45,13 @@ pub struct Names {
 /// A row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Its number in the settings, from 1.
+    /// The number in the settings, from 1.
     pub number: usize,
     /// The upper part of addresses.
     pub key: AddressKey,
-    /// Whether the row counts for this address alone.
+    /// Whether the row stands for the address alone.
     pub whole: bool,
-    /// Where messages go; `None`: the addresses do not exist.
+    /// The destination; `None` for addresses without users.
     pub to: Option<Destination>,
 }
 
@@ -74,7 +73,7 @@ impl Routes {
     /// Makes the table.
     ///
     /// # Errors
-    /// [`RouteError`] for the first row that cannot be read, names something unknown, can never match, or is there twice.
+    /// [`RouteError`] for the first row that is unreadable, unreachable or repeated, or has an unknown target.
     pub fn new(settings: &[RouteSetting], names: &Names) -> Result<Self, RouteError> {
         let mut routes = Self::default();
         for (number, setting) in (1..).zip(settings) {
@@ -102,7 +101,7 @@ impl Routes {
         })
     }
 
-    /// The rows, in the order of their keys.
+    /// The rows in the order of the keys.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.entries
             .values()
@@ -152,7 +151,7 @@ fn key(setting: &RouteSetting) -> Result<AddressKey, RouteFault> {
     if setting.whole {
         return Ok(AddressKey::of(&attributes));
     }
-    // Every address with a country has an ADMD, if only one of spaces: without it nothing matches.
+    // Every address with a country has an ADMD, if only an ADMD of spaces: a row without ADMD matches no address.
     let has = |attribute| attributes.get(attribute).is_some();
     let lower = attributes
         .iter()

@@ -1,5 +1,5 @@
-//! What concerns all recipients of a message (X.411 clause 14.3, front-end; clause 14.2, deferred delivery): border, critical
-//! extensions, loops, times; then the trace.
+//! Decisions for all recipients of a message (X.411 clause 14.3, front-end; clause 14.2, deferred delivery): border,
+//! critical extensions, loops, times, trace.
 
 use vere_x400::{Criticality, ExtensionValue, StandardExtension, Time};
 
@@ -8,24 +8,24 @@ use super::{Mta, Sender};
 use crate::cause::Cause;
 use crate::subject::Subject;
 
-/// What the arrival decides.
+/// The decisions.
 #[derive(Debug)]
 pub(super) struct Arrived {
-    /// The cause for which no recipient gets the message.
+    /// The cause against all recipients.
     pub(super) stopped: Option<Cause>,
-    /// The time until which the message waits.
+    /// The time of a deferred delivery.
     pub(super) not_before: Option<Time>,
-    /// The time at which attempts end.
+    /// The end of attempts.
     pub(super) expires: Time,
 }
 
 impl Mta {
-    /// Checks a message and adds to its trace.
+    /// Checks a message and adds trace elements.
     pub(super) fn arrive(&self, subject: &mut Subject, from: Sender<'_>) -> Arrived {
         let inside = self.is_inside(from);
         let at = from.arrival.at;
         let deferred = subject.envelope.deferred_delivery_time;
-        // The first MTA in the domain waits; the others pass on.
+        // The first MTA in the domain waits; later MTAs pass the message on.
         let not_before = deferred.filter(|time| *time > at && !inside);
         let latest = latest(subject);
         let grade = self

@@ -1,4 +1,4 @@
-//! What the audit log says about a protocol data unit.
+//! Facts about a protocol data unit, for the audit log.
 
 use vere_x400::{ContentType, Priority, Report};
 
@@ -17,41 +17,41 @@ pub enum UnitKind {
     Report,
 }
 
-/// What arrived, and what was decided.
+/// The arrival and the decisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The kind.
     pub kind: UnitKind,
     /// The identifier, as text.
     pub identifier: String,
-    /// The identifier of the message that a report is about.
+    /// The identifier of the subject of a report.
     pub about: Option<String>,
-    /// The originator; none for a report.
+    /// The originator, absent in a report.
     pub originator: Option<String>,
-    /// The content type; of a report, that of the message, if it says so.
+    /// The content type; in a report, the content type of the subject.
     pub content_type: Option<ContentType>,
-    /// The octets of the content, or those that a probe asks for.
+    /// The octets of the content, or the length in a probe.
     pub content_octets: u64,
     /// The grade.
     pub priority: Priority,
-    /// The domains that had the unit before.
+    /// The number of earlier domains.
     pub hops: usize,
-    /// The recipients, in the order of the envelope; of a report, its destination.
+    /// The recipients in the order of the envelope, or the destination of a report.
     pub recipients: Vec<RecipientFact>,
 }
 
 /// A recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipientFact {
-    /// The address as it arrived.
+    /// The received address.
     pub address: String,
     /// The originally specified recipient number; 0 for the destination of a report.
     pub number: u32,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
 }
 
-/// What was decided about a recipient.
+/// The decision about a recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Another MTA has the responsibility.
@@ -60,14 +60,14 @@ pub enum Decision {
     Onward {
         /// The destination.
         destination: Destination,
-        /// Whether this MTA has put another recipient in place.
+        /// Whether this MTA has redirected the recipient.
         redirected: bool,
     },
-    /// A probe is answered: a message could be delivered here.
+    /// The answer to a probe: deliverable.
     Answered(Destination),
-    /// Not delivered. A report is due unless the unit is a report, which ends here.
+    /// Not delivered. A report is due, unless the unit is a report.
     Failed(Cause),
-    /// A report for this MTA alone: its user has asked for none.
+    /// A report for the MTA alone, without a request of the user.
     Consumed,
 }
 

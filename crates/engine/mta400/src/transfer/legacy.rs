@@ -1,4 +1,4 @@
-//! Peers of 1984: whether a recipient's copy fits them, and the copy itself (X.419 annex B).
+//! Envelopes for peers of 1984 (X.419 annex B).
 
 use std::cell::OnceCell;
 
@@ -9,14 +9,14 @@ use vere_x400::{
 
 use crate::subject::{Body, Subject};
 
-/// What is known of a message and systems of 1984; found out once, and only if there is such a peer.
+/// Whether a message fits systems of 1984, computed once for the first peer of 1984.
 #[derive(Debug, Default)]
 pub(super) struct Legacy {
     fits: OnceCell<bool>,
 }
 
 impl Legacy {
-    /// Whether the message fits with this recipient. `subject` has no recipients.
+    /// Whether message and recipient fit. `subject` has no recipients.
     pub(super) fn fits(
         &self,
         subject: &Subject,
@@ -32,7 +32,7 @@ impl Legacy {
     }
 }
 
-/// Makes the envelope one of 1984. Gives the places of the recipients that are left out.
+/// Makes an envelope of 1984. Returns the places of the recipients left out.
 pub(crate) fn downgraded(subject: &mut Subject) -> Vec<u32> {
     let mut numbered = subject.envelope.clone();
     // Numbers are not unique after an expansion; places are.
@@ -58,7 +58,7 @@ pub(crate) fn downgraded(subject: &mut Subject) -> Vec<u32> {
     downgraded.unable.iter().map(|(place, _)| *place).collect()
 }
 
-/// Whether a content of 1988 uses nothing that 1984 lacks.
+/// Whether a content of 1988 has fields of 1984 only.
 fn is_plain(subject: &Subject) -> bool {
     match &subject.body {
         Body::Length(_) => true,

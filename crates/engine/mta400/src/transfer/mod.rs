@@ -1,7 +1,8 @@
-//! One protocol data unit through the MTA (X.411 clause 14.3): what arrived, and what goes where.
+//! Decisions about a protocol data unit (X.411 clause 14.3).
 //!
-//! The order of the decisions is that of docs/internals/mta400.md: [`arrival`] for the message as a whole, [`routing`] and
-//! [`redirection`] for each recipient, [`split`] for the parts, [`passage`] for reports of others.
+//! Reading order: [`arrival`] for the message as a whole, [`routing`], [`step`] and [`redirection`] for each
+//! recipient, [`split`] for the parts, [`passage`] for reports of other MTAs. The page docs/internals/mta400.md lists
+//! the decisions in order.
 
 mod arrival;
 mod facts;
@@ -23,21 +24,21 @@ use crate::peers::Terms;
 use crate::subject::Subject;
 use crate::{Destination, Peers, Routes, Site};
 
-/// The MTA: its own names and users, its peers, its routes.
+/// The settings of an MTA: names and users, peers, routes.
 #[derive(Debug, Clone)]
 pub struct Mta {
-    /// The MTA itself.
+    /// Names, limits, users.
     pub site: Site,
-    /// The other MTAs.
+    /// The peers.
     pub peers: Peers,
     /// The routes.
     pub routes: Routes,
 }
 
-/// Where a protocol data unit comes from.
+/// The origin of a protocol data unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source<'a> {
-    /// This MTA: a submission, or a report of its own.
+    /// A submission or a report of this MTA.
     Local,
     /// The gateway with this name.
     Gateway(&'a str),
@@ -48,38 +49,38 @@ pub enum Source<'a> {
 /// The arrival of a protocol data unit.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
-    /// Where it comes from.
+    /// The origin.
     pub source: Source<'a>,
-    /// When.
+    /// The time.
     pub at: Time,
-    /// A text that no other arrival has, at most 32 characters: the local identifier of a report about it.
+    /// A unique text of at most 32 characters, the local identifier of a report about the unit.
     pub id: &'a str,
 }
 
-/// What happens to a protocol data unit.
+/// The decisions about a protocol data unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The unit to store: trace added, alternate recipients in place. Responsibility is on for recipients of `onward`.
+    /// The unit to store, with trace and alternate recipients. The recipients of `onward` have the responsibility bit.
     pub apdu: Apdu,
     /// The parts, one for each destination.
     pub onward: Vec<Onward>,
-    /// The report about the recipients that this MTA ends; a unit of its own, from [`Source::Local`].
+    /// The report about all recipients that end here; pass the report to [`Mta::transfer`] from [`Source::Local`].
     pub report: Option<Box<Report>>,
     /// For the audit log.
     pub facts: Facts,
 }
 
-/// A part: the recipients that go to one destination.
+/// A part: recipients with a common destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Onward {
     /// The destination.
     pub destination: Destination,
-    /// The places of the recipients in the envelope, from 0. Recipient numbers do not serve: members of a distribution list
-    /// share one.
+    /// The places of the recipients in the envelope, from 0. Members of a distribution list share a recipient number,
+    /// so numbers do not identify recipients.
     pub recipients: Vec<u32>,
-    /// The time until which the part waits (deferred delivery).
+    /// The time of a deferred delivery.
     pub not_before: Option<Time>,
-    /// The time at which attempts end.
+    /// The end of attempts.
     pub expires: Time,
     /// The grade of delivery.
     pub priority: Priority,
@@ -97,13 +98,13 @@ impl Onward {
     }
 }
 
-/// Why the responsibility for a protocol data unit is not taken.
+/// The reason to leave the responsibility with the sender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The settings have no such peer any more.
+    /// A peer outside the settings.
     #[error("expected a peer of the settings; found {0}")]
     UnknownPeer(String),
-    /// No recipient at all.
+    /// No recipients.
     #[error("expected a recipient; found none")]
     NoRecipients,
     /// Too many recipients.
@@ -115,7 +116,7 @@ impl Mta {
     /// Decides about a protocol data unit.
     ///
     /// # Errors
-    /// [`Refusal`]: the unit stays with the sender.
+    /// [`Refusal`]: the sender keeps the responsibility.
     pub fn transfer(&self, apdu: Apdu, arrival: Arrival<'_>) -> Result<Outcome, Refusal> {
         let from = self.sender(arrival)?;
         match Subject::of(apdu) {
@@ -153,14 +154,14 @@ impl Mta {
         Ok(self.split(subject, from, &arrived, decisions, facts))
     }
 
-    /// Whether the sender is an MTA of the domain of this one.
+    /// Whether the sender is an MTA of the local domain.
     fn is_inside(&self, from: Sender<'_>) -> bool {
         from.terms
             .is_some_and(|terms| self.site.is_own(&terms.domain))
     }
 }
 
-/// An arrival, and what is agreed with the sender.
+/// An arrival, and the terms of the sender.
 #[derive(Debug, Clone, Copy)]
 struct Sender<'a> {
     arrival: Arrival<'a>,

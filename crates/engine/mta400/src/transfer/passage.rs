@@ -1,4 +1,4 @@
-//! Reports that arrive (X.411 clause 14.4): they go where the envelope says, and never cause reports.
+//! Arriving reports (X.411 clause 14.4): routed by report destination, never a cause of reports.
 
 use vere_x400::{Apdu, Criticality, OrAddress, PerRecipientIndicators, Priority, Report};
 
@@ -11,7 +11,7 @@ use crate::peers::Profile;
 use vere_x400::downgrade_report;
 
 impl Mta {
-    /// Decides about a report. A report that cannot go on ends here, with a cause for the audit log.
+    /// Decides about a report. An undeliverable report ends here, with a cause for the audit log.
     pub(super) fn transfer_report(&self, mut report: Box<Report>, from: Sender<'_>) -> Outcome {
         let decision = match self.way_of_report(&report, from) {
             Err(cause) => Decision::Failed(cause),
@@ -98,7 +98,7 @@ impl Mta {
     }
 }
 
-/// Removes the recipients whose reports the originator did not ask for: this MTA asked. Whether any is left.
+/// Removes recipients without a request of the originator. Returns whether a recipient is left.
 fn keep_requested(report: &mut Report) -> bool {
     let fields = &mut report.content.per_recipient_fields;
     fields.retain(|fields| {

@@ -1,7 +1,7 @@
 //! Alternate recipients (X.411 clause 14.3, error processing and redirection).
 //!
-//! The originator's alternate recipient goes before one of the domain. A user's own redirection is not an error and comes
-//! first, unless the originator prohibits it.
+//! A user's redirection comes first, unless the originator prohibits reassignment. A failure leads to the
+//! alternate recipient of the originator, then to the alternate recipient of the domain.
 
 use vere_x400::{
     AddressKey, ExtensionValue, IntendedRecipientName, OrName, PerMessageIndicators,
@@ -14,10 +14,10 @@ use crate::cause::Cause;
 use crate::destination::Destination;
 use crate::history;
 
-/// Redirections of a recipient in one MTA, at most.
+/// Redirections of a recipient in an MTA, at most.
 const REDIRECTIONS_MAX: usize = 16;
 
-/// A recipient on its way through its alternates.
+/// A recipient on the way through alternate recipients.
 pub(super) struct Redirecting<'a> {
     router: &'a Router<'a>,
     recipient: &'a mut PerRecipientMessageTransferFields,
@@ -59,7 +59,7 @@ impl<'a> Redirecting<'a> {
         }
     }
 
-    /// The alternate recipient for a recipient that goes nowhere.
+    /// The alternate recipient after a failure.
     fn alternate(&self, stop: &Stop) -> Result<Option<(OrName, RedirectionReason)>, Cause> {
         let requested = StandardExtension::OriginatorRequestedAlternateRecipient;
         match self.recipient.extensions.value(requested) {

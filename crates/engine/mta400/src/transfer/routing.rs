@@ -25,7 +25,7 @@ pub(super) enum Way {
 }
 
 impl Mta {
-    /// Decides about each recipient, and gives redirected ones their new names.
+    /// Decides about each recipient. Redirected recipients get new names.
     pub(super) fn route(
         &self,
         subject: &mut Subject,

@@ -1,4 +1,4 @@
-//! The parts of a message (X.411 clause 14.3, splitter), the answers to probes, and the report about the rest.
+//! The parts of a message (X.411 clause 14.3, splitter), the answers to probes, and the report.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::destination::Destination;
 use crate::reports::Fate;
 use crate::subject::{Subject, set_responsible};
 
-/// Recipients whose copies have the same trace: redirected ones go apart.
+/// Recipients by destination; redirected recipients go apart, since the trace differs.
 type Parts = BTreeMap<(Destination, bool), Vec<u32>>;
 
 impl Mta {
-    /// Makes the parts. A recipient without a part is reported.
+    /// Makes the parts. Responsible recipients without a part are reported.
     pub(super) fn split(
         &self,
         mut subject: Subject,
@@ -87,12 +87,12 @@ impl Mta {
     }
 }
 
-/// Whether the MTA answers a probe itself: for its own users. Others ask on.
+/// Whether the MTA answers a probe: only for local users.
 const fn is_answered(subject: &Subject, destination: &Destination) -> bool {
     subject.is_probe() && matches!(destination, Destination::File(_) | Destination::Store(_))
 }
 
-/// A message could be delivered.
+/// The fate of a deliverable recipient.
 const fn probed(at: Time) -> Fate {
     Fate::Delivered {
         at,

@@ -17,7 +17,7 @@ use crate::subject::Subject;
 pub(super) enum Step {
     /// To a destination.
     To(Destination),
-    /// To the address that the user has set.
+    /// To the address of the user's redirection.
     Moved(Box<OrName>),
 }
 
@@ -53,7 +53,7 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// The row for the recipient's present name, and what stands against it.
+    /// The step for the present name of the recipient.
     pub(super) fn step(
         &self,
         recipient: &PerRecipientMessageTransferFields,
@@ -121,7 +121,7 @@ impl<'a> Router<'a> {
             })
     }
 
-    /// What stands against a delivery to anybody here.
+    /// The obstacle to any local delivery.
     fn against_delivery(&self, recipient: &PerRecipientMessageTransferFields) -> Option<Cause> {
         let critical = Criticality::FOR_DELIVERY;
         let message = &self.subject.envelope.extensions;
@@ -137,7 +137,7 @@ impl<'a> Router<'a> {
     }
 }
 
-/// What stands against a delivery to this user.
+/// The obstacle to a delivery to a user.
 fn against_user(subject: &Subject, user: &User) -> Option<Cause> {
     let most = user.content_octets_max;
     if most.is_some_and(|most| subject.content_octets() > most) {
@@ -157,7 +157,7 @@ fn against_user(subject: &Subject, user: &User) -> Option<Cause> {
     }
 }
 
-/// Whether a user who has these types can have all the others. An unspecified type is any type.
+/// Whether the accepted types contain the offered types. The type `unknown` accepts all types.
 fn covers(accepted: &EncodedInformationTypes, offered: &EncodedInformationTypes) -> bool {
     if accepted
         .built_in

@@ -1,7 +1,7 @@
 //! Trace and internal trace (X.411 clauses 12.2.1.1.1 and 12.3): loops, own elements, the border of the domain.
 //!
-//! A domain has one element of the trace, which its first MTA adds. Each MTA has one of the internal trace, which no other
-//! domain sees.
+//! The first MTA of a domain adds an element to the trace. Every MTA adds an element to the internal trace, which
+//! remains in the domain.
 
 use vere_x400::{
     ExtensionValue, Extensions, InternalTraceInformation, InternalTraceInformationElement,
@@ -13,16 +13,16 @@ use crate::cause::Cause;
 use crate::history;
 use crate::site::Site;
 
-/// What this MTA says in the traces.
+/// The facts for new elements.
 pub(super) struct Passed<'a> {
     pub(super) site: &'a Site,
-    /// Whether the message comes from another MTA of the domain.
+    /// Whether the sender is an MTA of the local domain.
     pub(super) inside: bool,
     pub(super) at: Time,
     pub(super) deferred: Option<Time>,
 }
 
-/// A loop, too many hops, or an internal trace that cannot be read.
+/// A loop, too many hops, or an unreadable internal trace.
 pub(super) fn fault(
     site: &Site,
     trace: &TraceInformation,
@@ -67,7 +67,7 @@ fn internal_fault(site: &Site, extensions: &Extensions) -> Option<Cause> {
     loops.then_some(Cause::Loop)
 }
 
-/// Adds the elements of this domain and of this MTA.
+/// Adds the elements of domain and MTA.
 pub(super) fn add(trace: &mut TraceInformation, extensions: &mut Extensions, passed: &Passed<'_>) {
     let Passed {
         site,
@@ -88,19 +88,19 @@ pub(super) fn add(trace: &mut TraceInformation, extensions: &mut Extensions, pas
     let name = site.mta_name.clone();
     let mut element = InternalTraceInformationElement::relayed(site.domain.clone(), name, at);
     element.mta_supplied_information.deferred_time = deferred;
-    // An internal trace that cannot be read stays as it is; the message goes no further.
+    // An unreadable internal trace remains unchanged; the message ends here.
     if let Ok(mut internal) = internal(extensions) {
         internal.0.push(element);
         extensions.set(&ExtensionValue::InternalTraceInformation(internal));
     }
 }
 
-/// Removes what only MTAs of the domain may see.
+/// Removes the internal trace.
 pub(crate) fn leave_domain(extensions: &mut Extensions) {
     extensions.remove(StandardExtension::InternalTraceInformation);
 }
 
-/// Says in the last elements that this MTA has redirected recipients, if it has redirected one of `recipients`.
+/// Marks the last elements as `redirected`, if this MTA has redirected a member of `recipients`.
 pub(crate) fn mark_redirected<'a>(
     site: &Site,
     trace: &mut TraceInformation,
@@ -152,7 +152,7 @@ const fn is_renewed(actions: OtherActions) -> bool {
     actions.contains(OtherActions::REDIRECTED) || actions.contains(OtherActions::DL_OPERATION)
 }
 
-/// The elements after the last one that gave the message other recipients: the message may come back after that.
+/// The elements after the last change of recipients, since a message may return after a change.
 fn since<T>(elements: &[T], renewed: impl Fn(&T) -> bool) -> &[T] {
     let start = elements.iter().rposition(renewed);
     let start = start.map_or(0, |start| start + 1);
