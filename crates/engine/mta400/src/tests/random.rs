@@ -125,6 +125,70 @@ proptest! {
     }
 }
 
+fn units() -> Vec<Bytes> {
+    let ones: Vec<_> = (0..PLACES.len())
+        .map(|place| One {
+            place,
+            bits: 31,
+            alternate: Some(1),
+            extension: Some(0),
+        })
+        .collect();
+    let mut message = built(&ones, b"content", Some(0));
+    let history = ExtensionValue::RedirectionHistory(vec![Redirection::default()]);
+    let fields = &mut message.envelope.per_recipient_fields[3];
+    fields.extensions.set(&history);
+    message
+        .envelope
+        .push_internal_trace(internal("mta-b2"))
+        .unwrap();
+    let probe = crate::subject::into_probe(message.envelope.clone(), Some(9));
+    let report = report(user("origin", "A"));
+    let units = [
+        Apdu::Message(message),
+        Apdu::Probe(probe),
+        Apdu::Report(Box::new(report)),
+    ];
+    units.iter().map(Apdu::to_bytes).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Wrong octets of peers lead to refusals, causes and reports, and every part can still be sent.
+    #[test]
+    fn damaged_units_do_no_harm(
+        which in 0..3_usize,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        inside in any::<bool>(),
+        old in any::<bool>(),
+    ) {
+        let mut octets = units()[which].to_vec();
+        for (place, octet) in damage {
+            let place = place.index(octets.len());
+            octets[place] = octet;
+        }
+        let Ok(apdu) = Apdu::split(&octets.into()) else {
+            return Ok(());
+        };
+        let mta = world(old, true);
+        let source = Source::Peer(if inside { "b2" } else { "a" });
+        let Ok(outcome) = mta.transfer(apdu, arrival(source)) else {
+            return Ok(());
+        };
+        for part in &outcome.onward {
+            let stored: Bytes = outcome.record(part).pieces.concat().into();
+            let outgoing = mta.outgoing(&stored, &part.recipients, &part.destination).unwrap();
+            prop_assert_eq!(outgoing.left_out, Vec::<u32>::new());
+            prop_assert!(Apdu::split(&outgoing.apdu.unwrap().to_bytes()).is_ok());
+        }
+        if let Some(report) = outcome.report {
+            let unit = Apdu::Report(report);
+            prop_assert!(Apdu::split(&unit.to_bytes()).is_ok());
+        }
+    }
+}
+
 /// Each part sent names its recipients alone, and carries content and extensions.
 fn check_parts(
     mta: &Mta,
