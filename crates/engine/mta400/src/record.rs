@@ -5,6 +5,8 @@
 //! internal trace at the border of the domain, and makes an envelope of 1984 for a peer of 1984. A retry for fewer
 //! recipients works with the stored form alone.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use vere_x400::{
     Apdu, ApduError, Extensions, PerRecipientIndicators, PerRecipientMessageTransferFields, Report,
@@ -26,8 +28,6 @@ pub struct Record {
     pub reverse_path: Option<String>,
     /// The recipients.
     pub recipients: Vec<RecordRecipient>,
-    /// The octets, in pieces for a vectored write; the content has separate pieces.
-    pub pieces: Vec<Bytes>,
 }
 
 /// A recipient of a record.
@@ -57,69 +57,56 @@ impl RecordRecipient {
     }
 }
 
-impl Record {
-    /// The number of octets.
-    #[must_use]
-    pub fn octets(&self) -> usize {
-        self.pieces.iter().map(Bytes::len).sum()
-    }
-}
-
 impl Outcome {
+    /// The octets to store, common to all parts, in pieces for a vectored write. The content has separate pieces.
+    #[must_use]
+    pub fn pieces(&self) -> Vec<Bytes> {
+        self.apdu.to_pieces()
+    }
+
     /// The record of a part.
     #[must_use]
     pub fn record(&self, part: &Onward) -> Record {
-        let pieces = self.apdu.to_pieces();
-        if let Apdu::Report(report) = &self.apdu {
-            return Record {
-                reverse_path: None,
-                recipients: vec![destination_of(report)],
-                pieces,
-            };
-        }
         let local = part.destination.user().is_some();
-        let (originator, names) = self.names();
-        let place = |place: &u32| {
-            let (address, asked) = names.get(usize::try_from(*place).ok()?)?;
-            let success = PerRecipientIndicators::ORIGINATING_MTA_REPORT;
-            let told = asked.contains(success)
-                || asked.contains(PerRecipientIndicators::ORIGINATOR_REPORT);
-            Some(RecordRecipient {
-                address: address.clone(),
-                place: *place,
-                tell_success: local && told,
-                tell_failure: true,
-            })
+        let originator = match &self.apdu {
+            Apdu::Report(report) => {
+                return Record {
+                    reverse_path: None,
+                    recipients: vec![destination_of(report)],
+                };
+            }
+            Apdu::Message(message) => &message.envelope.originator_name,
+            Apdu::Probe(probe) => &probe.originator_name,
         };
+        let recipient = |place: &u32| self.recipient(*place, local);
         Record {
-            reverse_path: Some(originator),
-            recipients: part.recipients.iter().filter_map(place).collect(),
-            pieces,
+            reverse_path: Some(originator.to_string()),
+            recipients: part.recipients.iter().filter_map(recipient).collect(),
         }
     }
 
-    /// The originator, and the recipients with indicators.
-    fn names(&self) -> (String, Vec<(String, PerRecipientIndicators)>) {
-        match &self.apdu {
-            Apdu::Message(message) => (
-                message.envelope.originator_name.to_string(),
-                message
-                    .envelope
-                    .per_recipient_fields
-                    .iter()
-                    .map(|one| (one.recipient_name.to_string(), one.per_recipient_indicators))
-                    .collect(),
-            ),
-            Apdu::Probe(probe) => (
-                probe.originator_name.to_string(),
-                probe
-                    .per_recipient_fields
-                    .iter()
-                    .map(|one| (one.recipient_name.to_string(), one.per_recipient_indicators))
-                    .collect(),
-            ),
-            Apdu::Report(_) => (String::new(), Vec::new()),
-        }
+    /// The recipient of a message or a probe at a place.
+    fn recipient(&self, place: u32, local: bool) -> Option<RecordRecipient> {
+        let index = usize::try_from(place).ok()?;
+        let (name, asked) = match &self.apdu {
+            Apdu::Message(message) => {
+                let fields = message.envelope.per_recipient_fields.get(index)?;
+                (&fields.recipient_name, fields.per_recipient_indicators)
+            }
+            Apdu::Probe(probe) => {
+                let fields = probe.per_recipient_fields.get(index)?;
+                (&fields.recipient_name, fields.per_recipient_indicators)
+            }
+            Apdu::Report(_) => return None,
+        };
+        let told = asked.contains(PerRecipientIndicators::ORIGINATING_MTA_REPORT)
+            || asked.contains(PerRecipientIndicators::ORIGINATOR_REPORT);
+        Some(RecordRecipient {
+            address: name.to_string(),
+            place,
+            tell_success: local && told,
+            tell_failure: true,
+        })
     }
 }
 
@@ -177,18 +164,7 @@ impl Mta {
         places: &[u32],
         to: &Destination,
     ) -> Result<Outgoing, RecordError> {
-        let recipients = &mut subject.envelope.per_recipient_fields;
-        for fields in &mut *recipients {
-            set_responsible(fields, false);
-        }
-        let count = recipients.len();
-        for place in places {
-            let index = usize::try_from(*place).unwrap_or(usize::MAX);
-            let fields = recipients
-                .get_mut(index)
-                .ok_or(RecordError::Place(*place, count))?;
-            set_responsible(fields, true);
-        }
+        give(&mut subject.envelope.per_recipient_fields, places)?;
         let envelope = &mut subject.envelope;
         let ours = |fields: &&PerRecipientMessageTransferFields| is_responsible(fields);
         mark_redirected(
@@ -201,6 +177,7 @@ impl Mta {
         let mut left_out = Vec::new();
         if self.profile(to) == Profile::Y1984 {
             left_out = downgraded(&mut subject);
+            let places: BTreeSet<_> = places.iter().collect();
             left_out.retain(|place| places.contains(place));
         }
         let any = subject
@@ -241,4 +218,21 @@ impl Mta {
         let terms = to.peer().and_then(|name| self.peers.get(name));
         terms.map_or(Profile::Y1988, |terms| terms.profile)
     }
+}
+
+/// Gives the next system the responsibility for the recipients at some places, and for no further recipients.
+fn give(
+    recipients: &mut [PerRecipientMessageTransferFields],
+    places: &[u32],
+) -> Result<(), RecordError> {
+    for fields in &mut *recipients {
+        set_responsible(fields, false);
+    }
+    let count = recipients.len();
+    for place in places {
+        let index = usize::try_from(*place).unwrap_or(usize::MAX);
+        let fields = recipients.get_mut(index);
+        set_responsible(fields.ok_or(RecordError::Place(*place, count))?, true);
+    }
+    Ok(())
 }

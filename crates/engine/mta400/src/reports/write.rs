@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use vere_x400::{
-    Apdu, MessageTransferEnvelope, OrName, PerMessageIndicators, Report, ReportTransferContent,
-    ReportTransferEnvelope, Time,
+    Apdu, MessageTransferEnvelope, OrName, PerMessageIndicators, PerRecipientMessageTransferFields,
+    Report, ReportTransferContent, ReportTransferEnvelope, Time,
 };
 
 use super::fate::Fate;
@@ -12,6 +12,9 @@ use super::{due, fields};
 use crate::history::expansions;
 use crate::site::Site;
 use crate::subject::Subject;
+
+/// A recipient of the subject, and the end of the recipient.
+type Due<'a> = (&'a PerRecipientMessageTransferFields, &'a Fate);
 
 impl Site {
     /// Writes the report about recipients of a stored unit, as far as a report is due. A fate has the place of a
@@ -38,7 +41,7 @@ impl Site {
         now: Time,
         id: &str,
     ) -> Option<Report> {
-        let due: Vec<_> = fates
+        let due: Vec<Due<'_>> = fates
             .iter()
             .filter_map(|(place, fate)| {
                 let place = usize::try_from(*place).ok()?;
@@ -49,39 +52,40 @@ impl Site {
         if due.is_empty() {
             return None;
         }
-        let arrived = self.arrived(&subject.envelope).unwrap_or(now);
+        Some(Report {
+            envelope: ReportTransferEnvelope {
+                report_identifier: identifier(self, id),
+                report_destination_name: destination(&subject.envelope),
+                extensions: fields::envelope_extensions(self, &subject.envelope),
+                ..ReportTransferEnvelope::default()
+            },
+            content: self.content(subject, &due, now),
+            ..Report::default()
+        })
+    }
+
+    fn content(&self, subject: &Subject, due: &[Due<'_>], now: Time) -> ReportTransferContent {
+        let envelope = &subject.envelope;
+        let arrived = self.arrived(envelope).unwrap_or(now);
         let recipients = due
             .iter()
-            .map(|(fields, fate)| fields::recipient(subject, fields, fate, arrived))
-            .collect();
+            .map(|(fields, fate)| fields::recipient(subject, fields, fate, arrived));
         let failed = due
             .iter()
             .any(|(_, fate)| matches!(fate, Fate::Failed { .. }));
         let audited = due.iter().any(|(fields, _)| due::is_audited(fields));
-        let envelope = &subject.envelope;
-        Some(Report {
-            envelope: ReportTransferEnvelope {
-                report_identifier: identifier(self, id),
-                report_destination_name: destination(envelope),
-                extensions: fields::envelope_extensions(self, envelope),
-                ..ReportTransferEnvelope::default()
-            },
-            content: ReportTransferContent {
-                subject_identifier: envelope.message_identifier.clone(),
-                subject_intermediate_trace_information: audited
-                    .then(|| envelope.trace_information.clone()),
-                original_encoded_information_types: envelope
-                    .original_encoded_information_types
-                    .clone(),
-                content_type: Some(envelope.content_type.clone()),
-                content_identifier: envelope.content_identifier.clone(),
-                returned_content: failed.then(|| self.returned(subject)).flatten(),
-                extensions: fields::content_extensions(envelope),
-                per_recipient_fields: recipients,
-                ..ReportTransferContent::default()
-            },
-            ..Report::default()
-        })
+        ReportTransferContent {
+            subject_identifier: envelope.message_identifier.clone(),
+            subject_intermediate_trace_information: audited
+                .then(|| envelope.trace_information.clone()),
+            original_encoded_information_types: envelope.original_encoded_information_types.clone(),
+            content_type: Some(envelope.content_type.clone()),
+            content_identifier: envelope.content_identifier.clone(),
+            returned_content: failed.then(|| self.returned(subject)).flatten(),
+            extensions: fields::content_extensions(envelope),
+            per_recipient_fields: recipients.collect(),
+            ..ReportTransferContent::default()
+        }
     }
 
     /// The content, on request and within the bound.

@@ -153,9 +153,7 @@ fn key(setting: &RouteSetting) -> Result<AddressKey, RouteFault> {
     }
     // Every address with a country has an ADMD, if only an ADMD of spaces: a row without ADMD matches no address.
     let has = |attribute| attributes.get(attribute).is_some();
-    let lower = attributes
-        .iter()
-        .any(|(one, _)| one > Attribute::Administration)
+    let lower = attributes.iter().any(|(one, _)| one != Attribute::Country)
         || !attributes.domain_defined.is_empty();
     if has(Attribute::Country) && !has(Attribute::Administration) && lower {
         return Err(RouteFault::Administration);

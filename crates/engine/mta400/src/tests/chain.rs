@@ -144,7 +144,7 @@ impl World {
             let places = places.map(|one| RecordRecipient::place_of(&one.tag()).unwrap());
             let places: Vec<_> = places.collect();
             assert_eq!(places, part.recipients);
-            let octets = record.pieces.concat().into();
+            let octets = outcome.pieces().concat().into();
             let seconds = part.not_before.map_or(self.now, seconds);
             let attempt =
                 Event::Attempt(at, octets, places, part.destination.clone(), part.expires);

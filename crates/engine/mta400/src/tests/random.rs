@@ -177,7 +177,7 @@ proptest! {
             return Ok(());
         };
         for part in &outcome.onward {
-            let stored: Bytes = outcome.record(part).pieces.concat().into();
+            let stored: Bytes = outcome.pieces().concat().into();
             let outgoing = mta.outgoing(&stored, &part.recipients, &part.destination).unwrap();
             prop_assert_eq!(outgoing.left_out, Vec::<u32>::new());
             prop_assert!(Apdu::split(&outgoing.apdu.unwrap().to_bytes()).is_ok());
@@ -197,7 +197,7 @@ fn check_parts(
     content: &[u8],
 ) -> Result<(), TestCaseError> {
     for part in &outcome.onward {
-        let stored: Bytes = outcome.record(part).pieces.concat().into();
+        let stored: Bytes = outcome.pieces().concat().into();
         let outgoing = mta
             .outgoing(&stored, &part.recipients, &part.destination)
             .unwrap();

@@ -15,6 +15,45 @@ use crate::subject::{Subject, set_responsible};
 /// Recipients by destination; redirected recipients go apart, since the trace differs.
 type Parts = BTreeMap<(Destination, bool), Vec<u32>>;
 
+/// The recipients of a message, sorted by their ways.
+#[derive(Default)]
+struct Sorted {
+    parts: Parts,
+    fates: Vec<(u32, Fate)>,
+}
+
+impl Sorted {
+    /// Adds a recipient. A probe for a local user ends here with an answer.
+    fn add(&mut self, place: u32, way: Way, probed: Option<Time>) -> Decision {
+        match (way, probed) {
+            (Way::NotOurs, _) => Decision::NotOurs,
+            (Way::Failed(cause), _) => {
+                self.fates.push((place, Fate::failed(cause)));
+                Decision::Failed(cause)
+            }
+            (Way::To { destination, .. }, Some(at)) if destination.user().is_some() => {
+                let user = TypeOfMtsUser::Public;
+                self.fates.push((place, Fate::Delivered { at, user }));
+                Decision::Answered(destination)
+            }
+            (
+                Way::To {
+                    destination,
+                    redirected,
+                },
+                _,
+            ) => {
+                let part = self.parts.entry((destination.clone(), redirected));
+                part.or_default().push(place);
+                Decision::Onward {
+                    destination,
+                    redirected,
+                }
+            }
+        }
+    }
+}
+
 impl Mta {
     /// Makes the parts. Responsible recipients without a part are reported.
     pub(super) fn split(
@@ -26,46 +65,18 @@ impl Mta {
         mut facts: Facts,
     ) -> Outcome {
         let at = from.arrival.at;
-        let mut parts = Parts::new();
-        let mut fates = Vec::new();
-        for (place, way) in (0..).zip(ways) {
-            let decision = match way {
-                Way::NotOurs => Decision::NotOurs,
-                Way::Failed(cause) => {
-                    fates.push((place, Fate::failed(cause)));
-                    Decision::Failed(cause)
-                }
-                Way::To { destination, .. } if is_answered(&subject, &destination) => {
-                    fates.push((place, probed(at)));
-                    Decision::Answered(destination)
-                }
-                Way::To {
-                    destination,
-                    redirected,
-                } => {
-                    let part = parts.entry((destination.clone(), redirected));
-                    part.or_default().push(place);
-                    Decision::Onward {
-                        destination,
-                        redirected,
-                    }
-                }
-            };
+        let probed = subject.is_probe().then_some(at);
+        let mut sorted = Sorted::default();
+        let fields = subject.envelope.per_recipient_fields.iter_mut();
+        for ((place, way), fields) in (0..).zip(ways).zip(fields) {
+            let decision = sorted.add(place, way, probed);
+            set_responsible(fields, matches!(decision, Decision::Onward { .. }));
             facts.decide(place, decision);
         }
-        let fields = (0..).zip(&mut subject.envelope.per_recipient_fields);
-        for (place, fields) in fields {
-            set_responsible(
-                fields,
-                parts
-                    .values()
-                    .any(|part| part.binary_search(&place).is_ok()),
-            );
-        }
-        let onward = self.onward(&subject, arrived, parts);
+        let onward = onward(&subject, arrived, sorted.parts);
         let report = self
             .site
-            .report_about(&subject, &fates, at, from.arrival.id)
+            .report_about(&subject, &sorted.fates, at, from.arrival.id)
             .map(Box::new);
         Outcome {
             apdu: subject.into_apdu(),
@@ -74,28 +85,16 @@ impl Mta {
             facts,
         }
     }
-
-    fn onward(&self, subject: &Subject, arrived: &Arrived, parts: Parts) -> Vec<Onward> {
-        let part = |((destination, _), recipients)| Onward {
-            destination,
-            recipients,
-            not_before: arrived.not_before,
-            expires: arrived.expires,
-            priority: subject.envelope.priority,
-        };
-        parts.into_iter().map(part).collect()
-    }
 }
 
-/// Whether the MTA answers a probe: only for local users.
-const fn is_answered(subject: &Subject, destination: &Destination) -> bool {
-    subject.is_probe() && matches!(destination, Destination::File(_) | Destination::Store(_))
-}
-
-/// The fate of a deliverable recipient.
-const fn probed(at: Time) -> Fate {
-    Fate::Delivered {
-        at,
-        user: TypeOfMtsUser::Public,
-    }
+/// The parts with the times and the grade of the message.
+fn onward(subject: &Subject, arrived: &Arrived, parts: Parts) -> Vec<Onward> {
+    let part = |((destination, _), recipients)| Onward {
+        destination,
+        recipients,
+        not_before: arrived.not_before,
+        expires: arrived.expires,
+        priority: subject.envelope.priority,
+    };
+    parts.into_iter().map(part).collect()
 }
