@@ -67,6 +67,11 @@ fn a_message_is_made_of_plain_fields() {
         panic!("no message")
     };
     assert_eq!(ipm.heading.this_ipm.user_relative_identifier.text(), "id-1");
+    let identified = ipm.heading.this_ipm.user.as_ref().unwrap();
+    assert_eq!(identified.address, user("origin", "A"));
+    let originator = ipm.heading.originator.as_ref().unwrap();
+    let originator = originator.formal_name.as_ref().unwrap();
+    assert_eq!(originator.address, user("origin", "A"));
     assert_eq!(ipm.heading.primary_recipients.len(), 2);
     assert_eq!(ipm.heading.subject.as_ref().unwrap().0.text(), "Hi");
     assert_eq!(ipm.body[0].to_text().as_deref(), Some("Text\r\n"));

@@ -1,6 +1,9 @@
 //! Arriving reports (X.411 clause 14.4): routed by report destination, never a cause of reports.
 
-use vere_x400::{Apdu, Criticality, OrAddress, PerRecipientIndicators, Priority, Report};
+use vere_x400::{
+    Apdu, Criticality, OrAddress, PerRecipientIndicators, Priority, Report, ReportType,
+    downgrade_report,
+};
 
 use super::facts::{Decision, Facts};
 use super::trace::{self, Passed};
@@ -8,7 +11,6 @@ use super::{Mta, Onward, Outcome, Sender};
 use crate::cause::Cause;
 use crate::destination::Destination;
 use crate::peers::Profile;
-use vere_x400::downgrade_report;
 
 impl Mta {
     /// Decides about a report. An undeliverable report ends here, with a cause for the audit log.
@@ -24,11 +26,10 @@ impl Mta {
             },
         };
         let facts = Facts::of_report(&report, decision.clone());
-        let at = from.arrival.at;
         let passed = Passed {
             site: &self.site,
             inside: self.is_inside(from),
-            at,
+            at: from.arrival.at,
             deferred: None,
         };
         let envelope = &mut report.envelope;
@@ -37,22 +38,25 @@ impl Mta {
             &mut envelope.extensions,
             &passed,
         );
-        let onward = match decision {
-            Decision::Onward { destination, .. } => vec![Onward {
-                destination,
-                recipients: vec![0],
-                not_before: None,
-                expires: self.site.expiry(Priority::Normal, at),
-                priority: Priority::Normal,
-            }],
-            _ => Vec::new(),
-        };
         Outcome {
             apdu: Apdu::Report(report),
-            onward,
+            onward: self.onward_report(decision, from),
             report: None,
             facts,
         }
+    }
+
+    fn onward_report(&self, decision: Decision, from: Sender<'_>) -> Vec<Onward> {
+        let Decision::Onward { destination, .. } = decision else {
+            return Vec::new();
+        };
+        vec![Onward {
+            destination,
+            recipients: vec![0],
+            not_before: None,
+            expires: self.site.expiry(Priority::Normal, from.arrival.at),
+            priority: Priority::Normal,
+        }]
     }
 
     fn way_of_report(&self, report: &Report, from: Sender<'_>) -> Result<Destination, Cause> {
@@ -106,8 +110,8 @@ fn keep_requested(report: &mut Report) -> bool {
         let both = asked.contains(PerRecipientIndicators::ORIGINATOR_REPORT);
         let failures = asked.contains(PerRecipientIndicators::ORIGINATOR_NON_DELIVERY_REPORT);
         match fields.last_trace_information.report_type {
-            vere_x400::ReportType::Delivery(_) => both,
-            vere_x400::ReportType::NonDelivery(_) => both || failures,
+            ReportType::Delivery(_) => both,
+            ReportType::NonDelivery(_) => both || failures,
         }
     });
     !fields.is_empty()
