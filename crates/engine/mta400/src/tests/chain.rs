@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use proptest::prelude::*;
 use vere_x400::*;
 
 use super::sample::{address, domain, mta, route, terms, time, user};
@@ -468,4 +469,60 @@ fn a_report_that_cannot_arrive_ends() {
     world.assert_ends(&id, &[]);
     assert_eq!(world.ended, [Cause::UnknownRecipient]);
     assert_eq!(domain("A"), world.mtas[0].site.domain);
+}
+
+/// A user of a domain by number; the third of each domain does not exist.
+fn somebody(number: usize) -> OrAddress {
+    user(
+        ["x", "y", "nobody"][number % 3],
+        ["A", "B", "C"][number / 3 % 3],
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever users redirect and whichever MTA is away: each recipient ends once.
+    #[test]
+    fn every_recipient_ends_once(
+        recipients in prop::collection::vec(0..9_usize, 1..6),
+        redirected in prop::collection::vec((0..9_usize, 0..9_usize), 0..5),
+        alternate in prop::option::of(0..9_usize),
+        postmaster in prop::option::of(0..9_usize),
+        away in prop::option::weighted(0.3, 1..3_usize),
+        old in any::<bool>(),
+        deferred in any::<bool>(),
+    ) {
+        let mut world = world(|_, peers| {
+            for terms in peers[0].iter_mut().filter(|_| old) {
+                terms.profile = Profile::Y1984;
+            }
+        });
+        world.down.extend(away);
+        for (from, to) in redirected {
+            let users = &mut world.mtas[from / 3].site.users;
+            let user = users.entry(["x", "y", "nobody"][from % 3].to_owned()).or_default();
+            // Reports reach the originator.
+            if from != 0 {
+                user.redirect_to = Some(somebody(to));
+            }
+        }
+        for mta in &mut world.mtas {
+            mta.site.alternate = postmaster.map(somebody);
+        }
+        let addresses: Vec<_> = recipients.iter().map(|one| somebody(*one)).collect();
+        let id = world.send(&addresses, |submission| {
+            submission.alternate = alternate.map(somebody);
+            submission.indicators = PerMessageIndicators::ALTERNATE_RECIPIENT_ALLOWED;
+            submission.not_before = deferred.then(|| time(HOUR));
+        });
+        world.run();
+        for number in 1..=recipients.len() {
+            let key = (id.clone(), u32::try_from(number).unwrap());
+            let ends = world.ends.get(&key).map_or(0, Vec::len);
+            prop_assert_eq!(ends, 1, "recipient {}: {:?}", number, world.ends);
+        }
+        prop_assert_eq!(world.ends.len(), recipients.len());
+        prop_assert_eq!(&world.ended, &Vec::new());
+    }
 }

@@ -127,6 +127,15 @@ fn a_peer_without_a_name_is_known_by_address_and_certificate() {
 }
 
 #[test]
+fn an_argument_without_a_name_has_a_result_without_a_name() {
+    let mut nameless = terms("nameless", "C");
+    nameless.ours = identity("mta-b", "secret-b");
+    let peers = Peers::new(vec![nameless]).unwrap();
+    let admitted = peers.admit(&NULL, caller("192.0.2.1"), |_| 0).unwrap();
+    assert_eq!(admitted.result, MtaBindResult::Unauthenticated(Null));
+}
+
+#[test]
 fn a_name_does_not_help_from_another_place() {
     let mut strict = Terms::new("strict", domain("A"));
     strict.theirs = identity("mta-a", "secret-a");
