@@ -122,7 +122,8 @@ impl Site {
         })
     }
 
-    /// Makes a probe for a message of type P22 in IA5 text with `content_octets` octets.
+    /// Makes a probe for a message of type P22 in IA5 text with `content_octets` octets. A probe always requests all
+    /// reports, the only purpose of a probe.
     ///
     /// # Errors
     /// [`SubmissionError::NoRecipients`].
@@ -132,7 +133,11 @@ impl Site {
         content_octets: Option<u32>,
         id: &str,
     ) -> Result<ProbeTransferEnvelope, SubmissionError> {
-        let envelope = self.envelope(submission, ia5(), id)?;
+        let submission = Submission {
+            reports: Reports::All,
+            ..submission.clone()
+        };
+        let envelope = self.envelope(&submission, ia5(), id)?;
         Ok(into_probe(envelope, content_octets))
     }
 

@@ -443,7 +443,6 @@ fn probes_are_answered_by_the_last_mta() {
     let submission = Submission {
         originator: user("x", "A"),
         recipients: vec![user("x", "C"), user("nobody", "C"), user("x", "B")],
-        reports: Reports::All,
         ..Submission::default()
     };
     let probe = world.mtas[0]

@@ -147,6 +147,9 @@ fn a_probe_asks_for_a_length() {
     assert_eq!(probe.content_length, Some(1_000));
     assert_eq!(probe.content_type, ContentType::P22);
     assert_eq!(probe.per_recipient_fields.len(), 2);
+    let bits = probe.per_recipient_fields[0].per_recipient_indicators;
+    let all = "responsibility, originating-MTA-report, originator-report";
+    assert_eq!(bits.to_string(), all);
     assert_eq!(probe.probe_identifier.local_identifier.text(), "p1");
     let none = Submission {
         recipients: vec![],
