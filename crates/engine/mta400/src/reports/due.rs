@@ -1,4 +1,4 @@
-//! Due reports (X.411 clauses 8.2.1.1.1.21 and 12.2.1.1.1: requests of the originator and of the originating MTA).
+//! Due reports (X.411 clauses 8.2.1.1.1.22 and 12.2.1.1.1: requests of the originator and of the originating MTA).
 
 use vere_x400::{PerRecipientIndicators, PerRecipientMessageTransferFields};
 

@@ -253,6 +253,8 @@ fn without_an_own_element_the_arrival_is_now() {
     let report = write(message(&[user("x", "C")]), &[(0, FAILED)]).unwrap();
     let last = &report.content.per_recipient_fields[0].last_trace_information;
     assert_eq!(last.arrival_time, time(900));
+    let text = &report.content.per_recipient_fields[0].supplementary_information;
+    assert_eq!(*text, None);
 }
 
 #[test]

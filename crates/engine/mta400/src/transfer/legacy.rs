@@ -24,7 +24,6 @@ impl Legacy {
     ) -> bool {
         let whole = || downgrade_message(&subject.envelope, is_plain(subject)).is_ok();
         let alone = MessageTransferEnvelope {
-            content_type: ContentType::P2,
             per_recipient_fields: vec![recipient.clone()],
             ..MessageTransferEnvelope::default()
         };
