@@ -1,0 +1,11 @@
+mod arrival;
+mod chain;
+mod peers;
+mod random;
+mod record;
+mod redirection;
+mod reports;
+mod routes;
+mod sample;
+mod submission;
+mod transfer;
