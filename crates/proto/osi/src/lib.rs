@@ -74,7 +74,6 @@
 
 pub mod acse;
 pub mod association;
-mod external;
 mod limits;
 pub mod names;
 pub mod presentation;
@@ -84,6 +83,5 @@ pub mod session;
 mod testing;
 pub mod transport;
 
-pub use external::{Encoding, External};
 pub use limits::Limits;
 pub use vere_ber::Pieces;

@@ -1,10 +1,10 @@
 //! Release and abort.
 
 use bytes::Bytes;
+use vere_ber::External;
 
 use super::phase::Phase;
 use super::{AbortCause, Association, AssociationError, Event, Mode};
-use crate::External;
 use crate::acse::{Apdu, Source};
 use crate::presentation::{Abort, UserData};
 use crate::rtse::{AbortReason, OutgoingState, Rtab};

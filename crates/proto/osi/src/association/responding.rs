@@ -1,7 +1,7 @@
 //! Association establishment, as the responder sees it.
 
 use bytes::Bytes;
-use vere_ber::Fault;
+use vere_ber::{External, Fault};
 
 use super::opening::rtse_value;
 use super::phase::{Agreement, Indicated, Phase};
@@ -9,7 +9,6 @@ use super::{
     AcceptRequest, Addresses, Association, AssociationError, Event, Mode, OpenIndication, Profile,
     RejectRequest,
 };
-use crate::External;
 use crate::acse::{
     Aare, Aarq, Apdu, AssociateResult, Authentication, Diagnostic, EntityTitle, UserDiagnostic,
 };
