@@ -1,4 +1,4 @@
-//! Association establishment, as the initiator sees it.
+//! Association establishment by the initiator.
 
 use bytes::Bytes;
 use vere_ber::{External, Fault};

@@ -1,4 +1,4 @@
-//! Association establishment, as the responder sees it.
+//! Association establishment by the responder.
 
 use bytes::Bytes;
 use vere_ber::{External, Fault};
@@ -55,7 +55,7 @@ impl Association {
         }
     }
 
-    /// Refuses without asking the host: it never learns of the association.
+    /// Refuses without a question to the host, which never learns of the association.
     fn refuse_session(&mut self, reason: RefuseReason, user_data: Bytes) {
         // The state is STA 08, so the session refuses.
         let _refused = self.session.refuse(reason, user_data);
