@@ -7,15 +7,16 @@
 use bytes::{Bytes, BytesMut};
 
 use super::element::Element;
-use super::error::Fault;
+use super::error::{BerError, Fault};
 use super::tag::Tag;
+use super::value::Value;
 use super::writer::Writer;
 
 /// Bits of a string, at most, apart from zeros at the end. X.411 allows 32 bits in the decoded fields.
 pub const BITS_MAX: usize = 64;
 
 /// A string of bits, the first bit in the highest place of the first octet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct BitString {
     /// Bits of the last octet that do not count: 0 to 7.
     pub unused: u8,
@@ -36,6 +37,26 @@ impl BitString {
         contents.push(self.unused);
         contents.extend_from_slice(&self.octets);
         contents
+    }
+}
+
+impl Value for BitString {
+    const NAME: &'static str = "BIT STRING";
+
+    fn accepts(tag: Tag) -> bool {
+        tag == Tag::BIT_STRING
+    }
+
+    fn read(element: &Element<'_>) -> Result<Self, BerError> {
+        Ok(element.bit_string()?)
+    }
+
+    fn write(&self, out: &mut Writer) {
+        self.write_tagged(Tag::BIT_STRING, out);
+    }
+
+    fn write_tagged(&self, tag: Tag, out: &mut Writer) {
+        out.primitive(tag, &self.contents());
     }
 }
 

@@ -92,6 +92,13 @@ impl From<Fault> for BerError {
     }
 }
 
+impl From<BerError> for Fault {
+    /// The fault without its place.
+    fn from(error: BerError) -> Self {
+        error.fault
+    }
+}
+
 impl std::error::Error for BerError {}
 
 impl std::error::Error for Fault {}

@@ -36,6 +36,7 @@ mod code;
 mod definite;
 mod element;
 mod error;
+mod external;
 mod header;
 mod oid;
 mod pieces;
@@ -59,6 +60,7 @@ pub use bounds::{DEPTH_MAX, ELEMENTS_MAX, VALUES_MAX};
 pub use definite::{normalise, segments};
 pub use element::Element;
 pub use error::{BerError, Fault};
+pub use external::{Encoding, External};
 pub use header::{END_OF_CONTENTS, Header, Length, extent};
 pub use oid::{ObjectIdentifier, ObjectIdentifierError};
 pub use pieces::Pieces;
@@ -80,12 +82,7 @@ pub use writer::Writer;
 /// [`BerError`] says which element of the value is wrong.
 pub fn decode<T: Value>(octets: &Bytes) -> Result<T, BerError> {
     let octets = normalise(octets)?;
-    let element = Element::only(&octets)?;
-    if T::accepts(element.tag) {
-        T::read(&element)
-    } else {
-        Err(BerError::unexpected(T::NAME, element.tag))
-    }
+    Element::only(&octets)?.value()
 }
 
 /// Encodes a value.

@@ -38,6 +38,19 @@ pub trait Value: Sized {
     fn write_tagged(&self, tag: Tag, out: &mut Writer);
 }
 
+impl Element<'_> {
+    /// The value of a type.
+    ///
+    /// # Errors
+    /// [`BerError`] if the element is not a value of this type.
+    pub fn value<T: Value>(&self) -> Result<T, BerError> {
+        match T::accepts(self.tag) {
+            true => T::read(self),
+            false => Err(BerError::unexpected(T::NAME, self.tag)),
+        }
+    }
+}
+
 /// Any value, as received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Any(pub Bytes);
@@ -110,12 +123,7 @@ impl<T: Value> Value for Explicit<T> {
     }
 
     fn read_tagged(element: &Element<'_>) -> Result<Self, BerError> {
-        let inner = element.inner()?;
-        if T::accepts(inner.tag) {
-            Self::read(&inner)
-        } else {
-            Err(BerError::unexpected(T::NAME, inner.tag))
-        }
+        element.inner()?.value().map(Self)
     }
 
     fn write_tagged(&self, tag: Tag, out: &mut Writer) {
@@ -291,10 +299,7 @@ impl<T: Value> Value for Vec<T> {
             if values.len() == ELEMENTS_MAX {
                 return Err(Fault::Elements(ELEMENTS_MAX).into());
             }
-            if !T::accepts(child.tag) {
-                return Err(BerError::unexpected(T::NAME, child.tag));
-            }
-            values.push(T::read(&child)?);
+            values.push(child.value()?);
         }
         Ok(values)
     }

@@ -10,8 +10,8 @@
 //! | [`association`] | the facade: all of them over one TCP connection | |
 //!
 //! Not covered: ROSE (X.229), whose place is marked in [`rtse`]; the contents of APDUs and binds (X.411, X.419), which are
-//! octets here; their encoding, BER, is in `vere-ber`; transport classes other than 0; typed, expedited and capability data, resynchronization, major
-//! synchronization and negotiated release of the session; the alteration of contexts.
+//! octets here; transport classes other than 0; typed, expedited and capability data, resynchronization, major
+//! synchronization and negotiated release of the session; the alteration of contexts. The encoding, BER, is in `vere-ber`.
 //!
 //! The formats, the states and the bounds are drawn in `docs/internals/osi.md`. Reading order: [`Association`](association::Association)
 //! and its [`Event`](association::Event), then the layers from below.
@@ -74,7 +74,6 @@
 
 pub mod acse;
 pub mod association;
-mod external;
 mod limits;
 pub mod names;
 pub mod presentation;
@@ -84,6 +83,5 @@ pub mod session;
 mod testing;
 pub mod transport;
 
-pub use external::{Encoding, External};
 pub use limits::Limits;
 pub use vere_ber::Pieces;

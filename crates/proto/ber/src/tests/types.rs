@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::hex;
 use crate::{
-    BITS_MAX, BerError, BitSet, BmpString, DEPTH_MAX, Element, Fault, GeneralString, Ia5String,
-    NumericString, ObjectIdentifier, PrintableString, TeletexString, UniversalString, decode,
-    encode, normalise,
+    BITS_MAX, BerError, BitSet, BmpString, DEPTH_MAX, Element, External, Fault, GeneralString,
+    Ia5String, NumericString, ObjectIdentifier, PrintableString, TeletexString, UniversalString,
+    decode, encode, normalise,
 };
 
 fn fault<T: crate::Value + std::fmt::Debug>(octets: &str) -> Fault {
@@ -208,4 +208,16 @@ fn faults_of_the_structure() {
         normalise(&nested(DEPTH_MAX + 1).into()).unwrap_err().fault,
         Fault::Depth
     );
+}
+
+#[test]
+fn external_is_read_back() {
+    let external = External::of_context(5, hex("04 01 61"));
+    let octets = encode(&external);
+    assert_eq!(octets, hex("28 08 02 01 05 a0 03 04 01 61"));
+    assert_eq!(decode::<External>(&octets).unwrap(), external);
+    let other = hex("28 0f 06 03 883703 02 01 01 07 01 41 81 02 6162");
+    let other = decode::<External>(&other).unwrap();
+    assert_eq!(other.encoding.value().unwrap(), &hex("6162"));
+    assert_eq!(other.indirect_reference, Some(1));
 }

@@ -1,11 +1,10 @@
 //! The APDUs of ACSE.
 
 use bytes::Bytes;
-use vere_ber::{Element, Fault, Pieces, Reader, Tag, write};
+use vere_ber::{Element, External, Fault, Pieces, Reader, Tag, write};
 
 use super::information::{read_information, write_information};
 use super::{Aare, Aarq};
-use crate::External;
 
 /// The side of an abort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! AARQ and AARE.
 
 use bytes::Bytes;
-use vere_ber::{BitString, Element, Fault, ObjectIdentifier, Pieces, Reader, Tag, write};
+use vere_ber::{
+    BitString, Element, External, Fault, ObjectIdentifier, Pieces, Tag, Value, Writer, write,
+};
 
 use super::information::{read_information, write_information};
-use crate::External;
 
 /// The title of an application entity; AP titles and AE qualifiers are kept as they were sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -356,10 +357,9 @@ fn write_value(value: &AuthenticationValue) -> Pieces {
         AuthenticationValue::Bits(bits) => write::bit_string(Tag::context(1), bits),
         AuthenticationValue::External(external) => {
             // [2] IMPLICIT EXTERNAL: the fields of EXTERNAL under another tag.
-            let whole = external.write().into_bytes();
-            let fields = Reader::new(&whole).only();
-            let fields = fields.map_or_else(|_| whole.clone(), |value| value.contents_to_bytes());
-            write::constructed(Tag::context(2), [write::encoded(&fields)])
+            let mut out = Writer::default();
+            external.write_tagged(Tag::context(2), &mut out);
+            Pieces::from(out.finish())
         }
         AuthenticationValue::Other(other) => {
             write::constructed(Tag::context(3), [write::encoded(other)])
@@ -372,10 +372,7 @@ fn read_value(element: &Element<'_>) -> Result<AuthenticationValue, Fault> {
         tag if tag == Tag::context(0) => Ok(AuthenticationValue::Characters(element.bytes()?)),
         tag if tag == Tag::context(1) => Ok(AuthenticationValue::Bits(element.bit_string()?)),
         tag if tag == Tag::context(2) => {
-            let fields = write::encoded(&element.contents_to_bytes());
-            let external = write::constructed(Tag::EXTERNAL, [fields]).into_bytes();
-            let external = External::read(&Reader::new(&external).only()?)?;
-            Ok(AuthenticationValue::External(external))
+            Ok(AuthenticationValue::External(Value::read_tagged(element)?))
         }
         tag if tag == Tag::context(3) => {
             Ok(AuthenticationValue::Other(element.contents_to_bytes()))

@@ -1,8 +1,6 @@
 //! User information: values of other abstract syntaxes.
 
-use vere_ber::{Element, Fault, Pieces, Tag, write};
-
-use crate::External;
+use vere_ber::{Element, External, Fault, Pieces, Tag, encode, write};
 
 /// The most values of user information.
 const INFORMATION_MAX: usize = 16;
@@ -12,7 +10,7 @@ pub(super) fn write_information(information: &[External]) -> Option<Pieces> {
         [] => None,
         values => Some(write::constructed(
             Tag::context(30),
-            values.iter().map(External::write),
+            values.iter().map(|value| Pieces::from(encode(value))),
         )),
     }
 }
@@ -27,7 +25,7 @@ pub(super) fn read_information(field: Option<&Element<'_>>) -> Result<Vec<Extern
         if values.len() >= INFORMATION_MAX {
             return Err(Fault::Invalid("bounded user information"));
         }
-        values.push(External::read(&item)?);
+        values.push(item.value()?);
     }
     Ok(values)
 }

@@ -1,9 +1,8 @@
 use super::*;
-use crate::External;
 use crate::names;
 use crate::testing::hex;
 use bytes::Bytes;
-use vere_ber::ObjectIdentifier;
+use vere_ber::{External, ObjectIdentifier};
 
 fn round(apdu: &Apdu) -> Bytes {
     let octets = apdu.write().into_bytes();

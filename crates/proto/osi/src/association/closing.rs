@@ -1,10 +1,10 @@
 //! Release and abort.
 
 use bytes::Bytes;
+use vere_ber::External;
 
 use super::phase::Phase;
 use super::{AbortCause, Association, AssociationError, Event, Mode};
-use crate::External;
 use crate::acse::{Apdu, Source};
 use crate::presentation::{Abort, UserData};
 use crate::rtse::{AbortReason, OutgoingState, Rtab};
@@ -104,7 +104,7 @@ impl Association {
         }
     }
 
-    /// Sends RTAB as far as there are contexts for it, and ends the session.
+    /// Sends RTAB where the contexts allow RTAB, and ends the session.
     pub(super) fn send_abort(&mut self, rtab: &Rtab) {
         let data = match &self.phase {
             Phase::Open(agreement) => match agreement.mode {

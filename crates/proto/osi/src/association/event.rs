@@ -28,7 +28,7 @@ pub enum Timer {
     Association,
     /// A transfer waits for the peer: for octets, for confirmations.
     Transfer,
-    /// The turn was given, and the peer has not taken it.
+    /// The turn was given, and the peer has not begun to use the turn.
     Turn,
     /// The association is being released.
     Release,
@@ -53,21 +53,21 @@ pub enum Event {
     ResumeIndication(ResumeIndication),
     /// Octets of the APDU that is received.
     Apdu(Bytes),
-    /// A checkpoint of the APDU that is received. The host calls `secured` when it has the octets before it.
+    /// A checkpoint of the APDU on its way to here. The host calls `secured` after storing the octets before the checkpoint.
     Checkpoint(Checkpoint),
-    /// RT-TRANSFER indication: the APDU is complete, with this many octets. The host calls `confirm` when it is safe.
+    /// RT-TRANSFER indication: the APDU is complete, with this many octets. The host calls `confirm` after storing the APDU.
     Received(u64),
     /// The APDU of `already_received` was confirmed once more.
     Reconfirmed(Bytes),
-    /// The peer interrupts the transfer; it may resume it behind this checkpoint.
+    /// The peer interrupts the transfer, and may resume the transfer behind the checkpoint.
     TransferInterrupted(Checkpoint, Exception),
-    /// The peer discards the transfer. What was received of it is void.
+    /// The peer discards the transfer. The received octets are void.
     TransferDiscarded(Exception),
     /// The peer has confirmed a checkpoint. A host that resumes after its own end keeps the value.
     CheckpointConfirmed(Broken),
     /// RT-TRANSFER confirm: the peer is responsible for the APDU of this activity.
     Transferred(u32),
-    /// The transfer has ended and the peer is not responsible; the value is there if it can be resumed.
+    /// The transfer has ended and the peer is not responsible; the value is present for a transfer that can be resumed.
     NotTransferred(Option<Broken>),
     /// The peer reports an exception. The transfer is being interrupted or discarded; `NotTransferred` follows.
     Exception(Exception),
@@ -105,7 +105,7 @@ pub struct Opened {
 /// An association was not opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// The layer that has rejected it, and its reason.
+    /// The layer of the rejection, and the reason.
     pub by: Rejection,
     /// Whether another attempt may succeed later.
     pub transient: bool,
@@ -113,7 +113,7 @@ pub struct Rejected {
     pub user_data: Option<Bytes>,
 }
 
-/// The layer that has rejected an association, with its reason.
+/// The layer that has rejected an association, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rejection {
@@ -132,11 +132,11 @@ pub enum Rejection {
 /// RT-TRANSFER of an activity that was broken off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumeIndication {
-    /// The session connection of the activity, if it was another than this one.
+    /// The session connection of the activity, if different from the present connection.
     pub session: Option<SessionConnectionIdentifier>,
     /// The identifier that the activity had.
     pub old_activity: Bytes,
-    /// The identifier that it has from now on.
+    /// The identifier of the activity from now on.
     pub activity: Bytes,
     /// The serial number of the checkpoint behind which the peer continues; 0 is the beginning.
     pub checkpoint: u32,

@@ -21,7 +21,7 @@ use crate::transport::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssociationError {
-    /// The session does not allow it.
+    /// The session does not allow the request.
     #[error(transparent)]
     Session(#[from] NotAllowed),
     /// The association is not open, or was opened before.
@@ -68,7 +68,7 @@ pub struct Association {
 }
 
 impl Association {
-    /// An association of the side that has opened the TCP connection. [`open`](Self::open) begins it.
+    /// An association of the caller of the TCP connection, begun by [`open`](Self::open).
     #[must_use]
     pub fn initiator(limits: Limits) -> Self {
         let session = Session::initiator(session_config(&limits, version::ONE | version::TWO));
@@ -311,8 +311,8 @@ impl Association {
         }
     }
 
-    /// The timer that the association wants now. A host starts it when it changes, and calls
-    /// [`expired`](Self::expired) when it runs out; how long it runs is the host's policy.
+    /// The timer that the association wants now. A host starts each new timer, and calls
+    /// [`expired`](Self::expired) at the end of the timer; the length is the host's policy.
     #[must_use]
     pub fn timer(&self) -> Option<Timer> {
         if self.closing {

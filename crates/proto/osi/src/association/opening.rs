@@ -1,14 +1,13 @@
-//! Association establishment, as the initiator sees it.
+//! Association establishment by the initiator.
 
 use bytes::Bytes;
-use vere_ber::Fault;
+use vere_ber::{External, Fault};
 
 use super::phase::{Agreement, Phase};
 use super::{
     AbortCause, Association, AssociationError, Event, Mode, OpenRequest, Opened, Rejected,
     Rejection,
 };
-use crate::External;
 use crate::acse::{Aare, Aarq, Apdu, AssociateResult, Diagnostic};
 use crate::names;
 use crate::presentation::{

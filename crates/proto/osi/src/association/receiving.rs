@@ -35,7 +35,7 @@ impl Association {
         self.confirmed_last = false;
     }
 
-    /// S-ACTIVITY-RESUME indication: the host has to say what it has.
+    /// S-ACTIVITY-RESUME indication: the host has to name the octets on its disk.
     pub(super) fn transfer_resumes(&mut self, resume: &ActivityResume) {
         if self.outgoing.is_some() || !matches!(self.phase, Phase::Open(_)) {
             return self.protocol_error();
@@ -184,7 +184,7 @@ impl Association {
                 self.tell(Event::Checkpoint(point));
             }
             IncomingState::Completed => {
-                // The session has just told of the point, so it awaits its confirmation.
+                // The session has just told of the point, so the session awaits a confirmation.
                 let _confirmed = self.session.sync_minor_response(serial);
             }
             IncomingState::Refused => {}
@@ -232,7 +232,7 @@ impl Association {
         }
     }
 
-    /// RT-TRANSFER response: the APDU is safe, and this side is responsible for it from now on.
+    /// RT-TRANSFER response: the APDU is safe, and from now on the receiver is responsible.
     ///
     /// # Errors
     ///

@@ -77,7 +77,7 @@ pub struct OpenRequest {
     pub dialogue_mode: DialogueMode,
     /// Whether the responder has the turn at first.
     pub responder_has_turn: bool,
-    /// The largest checkpoint size that is proposed, in units of 1,024 octets; 0 leaves it to the responder.
+    /// The largest checkpoint size that is proposed, in units of 1,024 octets; 0 leaves the size to the responder.
     pub checkpoint_size: u32,
     /// The largest window that is proposed.
     pub window_size: u32,

@@ -1,7 +1,7 @@
-//! Association establishment, as the responder sees it.
+//! Association establishment by the responder.
 
 use bytes::Bytes;
-use vere_ber::Fault;
+use vere_ber::{External, Fault};
 
 use super::opening::rtse_value;
 use super::phase::{Agreement, Indicated, Phase};
@@ -9,7 +9,6 @@ use super::{
     AcceptRequest, Addresses, Association, AssociationError, Event, Mode, OpenIndication, Profile,
     RejectRequest,
 };
-use crate::External;
 use crate::acse::{
     Aare, Aarq, Apdu, AssociateResult, Authentication, Diagnostic, EntityTitle, UserDiagnostic,
 };
@@ -56,7 +55,7 @@ impl Association {
         }
     }
 
-    /// Refuses without asking the host: it never learns of the association.
+    /// Refuses without a question to the host, which never learns of the association.
     fn refuse_session(&mut self, reason: RefuseReason, user_data: Bytes) {
         // The state is STA 08, so the session refuses.
         let _refused = self.session.refuse(reason, user_data);

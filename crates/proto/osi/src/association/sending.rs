@@ -136,7 +136,7 @@ impl Association {
         Ok(())
     }
 
-    /// The rest of the transfer of this side, as if it ended now.
+    /// The rest of the transfer of this side at an end of the association now.
     #[must_use]
     pub fn broken(&self) -> Option<Broken> {
         match (&self.phase, &self.outgoing) {

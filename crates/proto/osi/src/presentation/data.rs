@@ -27,7 +27,7 @@ pub fn data_header(context: i64, length: u64) -> Bytes {
 /// The place in the outer values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Before the user data, or behind them.
+    /// Before the user data, or behind the user data.
     Outside,
     /// In fully encoded user data, before a PDV-list.
     Lists,

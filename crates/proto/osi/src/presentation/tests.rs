@@ -1,9 +1,8 @@
 use super::*;
-use crate::Encoding;
 use crate::names;
 use crate::testing::hex;
 use bytes::Bytes;
-use vere_ber::ObjectIdentifier;
+use vere_ber::{Encoding, ObjectIdentifier};
 
 fn read(ssdu: &Bytes, context: i64, chunk: usize) -> Result<Vec<u8>, vere_ber::Fault> {
     let mut reader = DataReader::new(context, true);

@@ -1,9 +1,7 @@
 //! User data (X.226 clause 8.4).
 
 use bytes::Bytes;
-use vere_ber::{Element, Fault, ObjectIdentifier, Pieces, Reader, Tag, write};
-
-use crate::Encoding;
+use vere_ber::{Element, Encoding, Fault, ObjectIdentifier, Pieces, Reader, Tag, encode, write};
 
 /// The most PDV-lists of user data.
 const LISTS_MAX: usize = 16;
@@ -35,7 +33,7 @@ impl UserData {
         Self::Full(vec![Pdv {
             transfer_syntax: None,
             context,
-            values: Encoding::SingleAsn1Type(value),
+            values: Encoding::of(value),
         }])
     }
 
@@ -91,7 +89,11 @@ fn write_list(list: &Pdv) -> Pieces {
     let syntax = list.transfer_syntax.as_ref();
     let syntax = syntax.map(|syntax| write::oid(Tag::OBJECT_IDENTIFIER, syntax));
     let context = write::integer(Tag::INTEGER, list.context);
-    let fields = [syntax, Some(context), Some(list.values.write())];
+    let fields = [
+        syntax,
+        Some(context),
+        Some(Pieces::from(encode(&list.values))),
+    ];
     write::constructed(Tag::SEQUENCE, fields.into_iter().flatten())
 }
 
@@ -105,7 +107,7 @@ fn read_lists(element: &Element<'_>) -> Result<Vec<Pdv>, Fault> {
         let mut fields = item.reader()?;
         let syntax = fields.optional(Tag::OBJECT_IDENTIFIER)?;
         let context = fields.expect(Tag::INTEGER)?.integer()?;
-        let values = Encoding::read(&fields.only()?)?;
+        let values = fields.only()?.value()?;
         lists.push(Pdv {
             transfer_syntax: syntax.map(|syntax| syntax.oid()).transpose()?,
             context,

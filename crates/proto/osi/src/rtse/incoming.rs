@@ -1,4 +1,4 @@
-//! A transfer as its receiver sees it.
+//! A transfer, from the view of the receiver.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 use super::*;
-use crate::External;
 use crate::testing::hex;
 use bytes::Bytes;
+use vere_ber::External;
 
 fn identifier() -> SessionConnectionIdentifier {
     SessionConnectionIdentifier {
@@ -184,7 +184,7 @@ fn the_wrapper_is_an_external() {
         whole.extend_from_slice(&value);
         assert_eq!(
             Bytes::from(whole),
-            External::of_context(5, value).write().into_bytes()
+            vere_ber::encode(&External::of_context(5, value))
         );
     }
 }

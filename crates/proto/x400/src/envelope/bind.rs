@@ -169,9 +169,9 @@ macro_rules! bind {
                 let element = Element::only(&octets)?;
                 if element.tag == Tag::context($number) {
                     let inner = element.inner()?;
-                    return Ok((read(&inner)?, BindForm::Tagged));
+                    return Ok((inner.value()?, BindForm::Tagged));
                 }
-                Ok((read(&element)?, BindForm::Plain))
+                Ok((element.value()?, BindForm::Plain))
             }
 
             /// Writes the value.
@@ -193,11 +193,3 @@ macro_rules! bind {
 bind!(MtaBindArgument, 16);
 bind!(MtaBindResult, 17);
 bind!(MtaBindError, 18);
-
-fn read<T: Value>(element: &Element<'_>) -> Result<T, BerError> {
-    if T::accepts(element.tag) {
-        T::read(element)
-    } else {
-        Err(BerError::unexpected(T::NAME, element.tag))
-    }
-}

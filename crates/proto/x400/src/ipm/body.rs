@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use vere_ber::{
-    Any, BerError, Class, Element, GeneralString, Ia5String, Kept, ObjectIdentifier, Tag, Value,
-    Writer, choice, codes, decode, encode, record,
+    BerError, Class, Element, Encoding, External, GeneralString, Ia5String, ObjectIdentifier, Tag,
+    Value, Writer, codes, decode, encode, record,
 };
 
 /// `id-et-general-text` and `id-ep-general-text`.
@@ -39,30 +39,6 @@ record! {
         parameters: required Ia5TextParameters,
         /// `data`
         data: required Ia5String,
-    }
-}
-
-choice! {
-    /// The encoding of the value of an EXTERNAL.
-    pub enum ExternalValue {
-        /// `single-ASN1-type`
-        SingleAsn1: @0 Any,
-        /// `octet-aligned`
-        OctetAligned: @1 Bytes,
-        /// `arbitrary`, as received.
-        Arbitrary: @2 Kept,
-    }
-}
-
-record! {
-    /// `EXTERNAL`, and `INSTANCE OF`, encoded alike.
-    pub struct External [Tag::EXTERNAL] {
-        /// `direct-reference`
-        direct_reference: optional ObjectIdentifier,
-        /// `indirect-reference`
-        indirect_reference: optional i64,
-        /// `encoding`
-        encoding: required ExternalValue,
     }
 }
 
@@ -110,11 +86,8 @@ impl BodyPart {
         let mut registrations = Writer::default();
         LATIN_1.to_vec().write_tagged(Tag::SET, &mut registrations);
         Ok(Self::Extended(ExtendedBodyPart {
-            parameters: Some(External::single(
-                GENERAL_TEXT_PARAMETERS,
-                registrations.finish(),
-            )),
-            data: External::single(GENERAL_TEXT_DATA, data),
+            parameters: Some(named(GENERAL_TEXT_PARAMETERS, registrations.finish())),
+            data: named(GENERAL_TEXT_DATA, data),
             ..ExtendedBodyPart::default()
         }))
     }
@@ -165,13 +138,11 @@ impl BodyPart {
     }
 }
 
-impl External {
-    fn single(kind: &'static [u8], value: Bytes) -> Self {
-        Self {
-            direct_reference: Some(ObjectIdentifier::from_static(kind)),
-            encoding: ExternalValue::SingleAsn1(Any(value)),
-            ..Self::default()
-        }
+fn named(kind: &'static [u8], value: Bytes) -> External {
+    External {
+        direct_reference: Some(ObjectIdentifier::from_static(kind)),
+        encoding: Encoding::of(value),
+        ..External::default()
     }
 }
 
@@ -182,7 +153,7 @@ impl ExtendedBodyPart {
 
     /// The text, without the escape sequences that designate ASCII and Latin 1.
     fn general_text(&self) -> Result<String, BerError> {
-        let ExternalValue::SingleAsn1(value) = &self.data.encoding else {
+        let Encoding::SingleAsn1(value) = &self.data.encoding else {
             return Err(BerError::invalid("a GeneralString"));
         };
         let data: GeneralString = decode(&value.0)?;

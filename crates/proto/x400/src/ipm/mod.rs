@@ -12,8 +12,7 @@ mod show;
 
 pub use ats::{AtsHeader, AtsPriority};
 pub use body::{
-    BodyPart, BodyPartError, ExtendedBodyPart, External, ExternalValue, Ia5TextBodyPart,
-    Ia5TextParameters, Repertoire,
+    BodyPart, BodyPartError, ExtendedBodyPart, Ia5TextBodyPart, Ia5TextParameters, Repertoire,
 };
 pub use heading::{
     Heading, Importance, IpmIdentifier, IpmsExtension, NotificationRequests, OrDescriptor,

@@ -1,7 +1,7 @@
 //! Interpersonal messages and notifications.
 
 use bytes::Bytes;
-use vere_ber::{Any, Explicit, Kept, Tag, TeletexString, Value, Writer, encode};
+use vere_ber::{Any, Encoding, Explicit, Kept, Tag, TeletexString, Value, Writer, encode};
 
 use super::sample::{FORMS, hex, name, printable, time, vary};
 use crate::ipm::*;
@@ -118,8 +118,7 @@ fn text_bodies() {
     let BodyPart::Extended(mut part) = BodyPart::text("é").unwrap() else {
         panic!()
     };
-    part.data.encoding =
-        ExternalValue::SingleAsn1(Any(hex("1b0d 1b2842 41 1b2d41 e9 1b2540 1b28")));
+    part.data.encoding = Encoding::of(hex("1b0d 1b2842 41 1b2d41 e9 1b2540 1b28"));
     assert_eq!(BodyPart::Extended(part).to_text().unwrap(), "Aé");
 }
 

@@ -1,4 +1,4 @@
-//! The connection breaks: after every PDU, and around it. Hosts with a disk resume; nothing is lost and nothing doubled.
+//! The connection breaks: at the end of every PDU, and some octets before and behind. Hosts with a disk resume; nothing is lost and nothing doubled.
 
 use std::collections::{HashMap, HashSet};
 
@@ -280,7 +280,7 @@ impl World {
     }
 }
 
-/// The places of cuts: at the end of every TPDU and around it.
+/// The places of cuts: at the end of every TPDU, and some octets before and behind.
 fn cuts(mode: Mode) -> Vec<usize> {
     let mut world = World::new(mode, false);
     assert!(world.connect(usize::MAX));

@@ -39,7 +39,7 @@ fn conversation(mode: Mode) -> (Vec<u8>, Vec<u8>) {
     (of(true), of(false))
 }
 
-/// A host that does as it is asked. Returns the most octets that were held at once.
+/// An obedient host. Returns the most octets held at once.
 fn host(mut association: Association, octets: &[u8], chunk: usize) -> usize {
     let mut most = 0;
     for piece in octets.chunks(chunk) {

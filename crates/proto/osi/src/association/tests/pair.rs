@@ -39,7 +39,7 @@ pub(super) fn accepting() -> AcceptRequest {
 
 pub(super) const X410: Mode = Mode::X410(12);
 
-/// A side, what it was told, and what it does by itself.
+/// A side with its events, and its own actions.
 #[derive(Debug)]
 pub(super) struct Side {
     pub(super) association: Association,

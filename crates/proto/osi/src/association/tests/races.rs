@@ -10,7 +10,7 @@ use crate::association::*;
 use crate::rtse::*;
 use crate::session::Exception;
 
-/// A host, and the octets on the way to it.
+/// A host, and the octets on the way to the host.
 struct Host {
     association: Association,
     arriving: VecDeque<Bytes>,

@@ -1,4 +1,4 @@
-//! tshark as a judge: whole associations as a capture, which it has to decode without a complaint.
+//! tshark as a judge, which has to decode captures of whole associations without a complaint.
 
 use bytes::Bytes;
 use vere_ber::{Pieces, Tag, write};
@@ -201,7 +201,7 @@ fn tshark_finds_no_fault() {
     }
 }
 
-/// An association with these sizes; the bind is long where it says so.
+/// An association with these sizes, and a bind of this length.
 fn varied(tpdu_size: u32, checkpoint_size: u32, versions: u8, bind_length: usize) -> Pair {
     let limits = crate::Limits {
         tpdu_size,
