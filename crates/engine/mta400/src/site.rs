@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use vere_x400::ber::{Ia5String, StringError};
+use vere_ber::{Ia5String, StringError};
 use vere_x400::{
     AddressKey, ContentType, EncodedInformationTypes, GlobalDomainIdentifier, OrAddress, Priority,
     Time,

@@ -1,6 +1,6 @@
 //! Messages and probes from plain fields, for `vere x400 send` and `vere x400 probe`.
 
-use vere_x400::ber::{Explicit, ObjectIdentifier, PrintableString, StringError, TeletexString};
+use vere_ber::{Explicit, ObjectIdentifier, PrintableString, StringError, TeletexString};
 use vere_x400::ipm::{
     BodyPart, BodyPartError, Heading, InformationObject, Ipm, IpmIdentifier, OrDescriptor,
 };

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use vere_x400::ber::{Ia5String, Null};
+use vere_ber::{Ia5String, Null};
 use vere_x400::{
     Credentials, MtaBindArgument, MtaBindError, MtaBindResult, MtaInitiator, MtaResponder, Password,
 };

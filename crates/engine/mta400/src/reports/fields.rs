@@ -1,6 +1,6 @@
 //! Fields of reports from the subject.
 
-use vere_x400::ber::PrintableString;
+use vere_ber::PrintableString;
 use vere_x400::{
     DeliveryReport, ExtensionField, ExtensionValue, Extensions, LastTraceInformation,
     MessageTransferEnvelope, OrName, OriginatorAndDlExpansion, PerRecipientMessageTransferFields,

@@ -1,7 +1,7 @@
 //! Texts within the bounds of X.411.
 
+use vere_ber::Ia5String;
 use vere_x400::MtsIdentifier;
-use vere_x400::ber::Ia5String;
 
 use crate::site::{LOCAL_IDENTIFIER_MAX, Site};
 

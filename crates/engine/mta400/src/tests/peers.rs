@@ -1,5 +1,5 @@
+use vere_ber::{Ia5String, Kept, Null};
 use vere_units::Secret;
-use vere_x400::ber::{Ia5String, Kept, Null};
 use vere_x400::*;
 
 use super::sample::{address, domain, terms, user};

@@ -57,8 +57,8 @@ fn built(ones: &[One], octets: &[u8], whole: Option<u8>) -> Message {
     message.envelope.extensions.0.extend(whole.map(extension));
     for (fields, one) in message.envelope.per_recipient_fields.iter_mut().zip(ones) {
         let bits = (0..5).filter(|bit| one.bits & (1 << bit) != 0);
-        let bits = bits.fold(vere_x400::ber::BitSet::NONE, |all, bit| {
-            all.union(vere_x400::ber::BitSet::bit(bit))
+        let bits = bits.fold(vere_ber::BitSet::NONE, |all, bit| {
+            all.union(vere_ber::BitSet::bit(bit))
         });
         fields.per_recipient_indicators = PerRecipientIndicators(bits);
         fields.extensions.0.extend(one.extension.map(extension));

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use vere_x400::ber::{Ia5String, PrintableString};
+use vere_ber::{Ia5String, PrintableString};
 use vere_x400::*;
 
 use super::sample::*;

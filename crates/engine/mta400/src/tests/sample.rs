@@ -1,7 +1,7 @@
 //! MTAs, messages and short ways to look at outcomes.
 
 use bytes::Bytes;
-use vere_x400::ber::{Any, Ia5String};
+use vere_ber::{Any, Ia5String};
 use vere_x400::*;
 
 use crate::*;
