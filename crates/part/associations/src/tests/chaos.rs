@@ -1,0 +1,102 @@
+//! Connections that are cut at any octet: every message arrives once.
+
+use super::help::*;
+use crate::*;
+
+async fn serve(book: SharedBook) -> std::net::SocketAddr {
+    let (listener, address) = listen().await;
+    tokio::spawn(async move {
+        loop {
+            let (stream, address) = listener.accept().await.unwrap();
+            let book = book.clone();
+            tokio::spawn(async move {
+                let remote = Remote { address, tls: None };
+                let mut responder = responder(&patient());
+                responder.checkpoint_size = 1;
+                let Ok(caller) = respond(&responder, Box::new(stream), remote).await else {
+                    return;
+                };
+                let decision = decide(caller.asked());
+                if let Ok(open) = caller.answer(async { decision }).await {
+                    sink(open, book).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+/// Sends a message until the peer has it; gives whether it was in doubt meanwhile.
+async fn deliver(
+    peer: &Peer,
+    names: &Names,
+    line: &mut Option<OpenAssociation>,
+    number: u64,
+    length: usize,
+) -> u32 {
+    let pieces = apdu(number, length);
+    let mut left = None;
+    let mut doubts = 0;
+    for _attempt in 0..500 {
+        let Some(open) = line else {
+            *line = initiate(peer, names.next()).await.ok().map(|(open, _)| open);
+            continue;
+        };
+        let outcome = match &left {
+            None => open.transfer(&pieces).await,
+            Some(broken) => open.settle(broken, &pieces).await,
+        };
+        if open.ended().is_some() {
+            *line = None;
+        }
+        match outcome {
+            Outcome::Transferred => return doubts,
+            Outcome::NotTransferred(_, broken) | Outcome::Refused(_, broken) => left = broken,
+            Outcome::InDoubt(_, broken) => {
+                doubts += 1;
+                left = Some(broken);
+            }
+        }
+    }
+    panic!("{number} was not delivered");
+}
+
+async fn messages(mode: vere_osi::association::Mode, seed: u64, count: u64, length: usize) {
+    let book = book();
+    let server = serve(book.clone()).await;
+    let mut random = Random(seed);
+    let address = proxy(server, move || {
+        let mut plan = || Plan {
+            octets: usize::try_from(random.below(2_500)).unwrap() + length / 3,
+            cut: true,
+            pace: None,
+        };
+        [plan(), plan()]
+    })
+    .await;
+    let peer = peer(address, mode, &patient());
+    let names = Names::new("mta-a");
+    let mut line = None;
+    let mut doubts = 0;
+    for number in 0..count {
+        doubts += deliver(&peer, &names, &mut line, number, length).await;
+    }
+    let book = book.lock().unwrap();
+    assert_eq!(book.seen.len() as u64, count);
+    let twice: Vec<_> = book.seen.iter().filter(|(_, times)| **times != 1).collect();
+    assert!(twice.is_empty(), "{mode:?} {seed}: {twice:?}");
+    println!(
+        "{mode:?}, seed {seed}: {count} messages of {length}, {doubts} in doubt, {} resumed, {} confirmed again, {} busy",
+        book.resumed, book.again, book.busy
+    );
+}
+
+#[tokio::test]
+async fn every_message_arrives_once() {
+    for mode in [NORMAL, X410] {
+        for seed in [7, 1_984] {
+            messages(mode, seed, 150, 300).await;
+            messages(mode, seed, 30, 9_000).await;
+        }
+    }
+}

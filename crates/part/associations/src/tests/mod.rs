@@ -1,0 +1,12 @@
+//! Both roles over loopback.
+
+mod chaos;
+mod help;
+mod many;
+mod measured;
+mod pools;
+mod refusals;
+mod secured;
+mod silent;
+mod story;
+mod tshark;
