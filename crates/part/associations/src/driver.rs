@@ -84,8 +84,9 @@ impl std::fmt::Debug for Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(stream: Box<dyn Stream>, machine: Association, bounds: Bounds) -> Self {
-        Self {
+    /// In a box, so that the futures of hosts are small.
+    pub(crate) fn new(stream: Box<dyn Stream>, machine: Association, bounds: Bounds) -> Box<Self> {
+        Box::new(Self {
             stream,
             machine,
             events: VecDeque::new(),
@@ -104,7 +105,7 @@ impl Driver {
             input_ended: false,
             output_ended: false,
             closed: false,
-        }
+        })
     }
 
     pub(crate) const fn bounds(&self) -> &Bounds {
@@ -155,13 +156,7 @@ impl Driver {
 
     /// Writes what can be written now, without a wait for the peer.
     pub(crate) async fn push(&mut self) {
-        while let Some(output) = self.machine.poll() {
-            match output {
-                Output::Event(event) => self.events.push_back(event),
-                Output::Write(pieces) => self.output.append(pieces),
-                Output::Close => self.closed = true,
-            }
-        }
+        self.gather();
         poll_fn(|context| {
             self.write(context);
             Poll::Ready(())
@@ -169,12 +164,31 @@ impl Driver {
         .await;
     }
 
+    /// Waits until the peer has acknowledged the turn, or the association has ended. Events are kept.
+    pub(crate) async fn acknowledged(&mut self) {
+        self.gather();
+        while self.machine.timer() == Some(Timer::Turn) {
+            poll_fn(|context| self.step(context)).await;
+            self.gather();
+        }
+    }
+
+    /// Looks at octets that have arrived. Events are kept.
+    fn gather(&mut self) {
+        while let Some(output) = self.machine.poll() {
+            match output {
+                Output::Event(event) => self.events.push_back(event),
+                Output::Write(pieces) => self.output.append(pieces),
+                Output::Close => self.closed = true,
+            }
+        }
+    }
+
     /// After an end: sends the last octets and waits for the peer's close.
     pub(crate) async fn finish(&mut self) {
         let limit = self.bounds.close;
-        let closing = async {
-            while !matches!(self.next(&mut Feed::new()).await, Happening::Closed) {}
-        };
+        let closing =
+            async { while !matches!(self.next(&mut Feed::new()).await, Happening::Closed) {} };
         let _in_time = timeout(limit, closing).await;
     }
 
@@ -323,7 +337,9 @@ impl Driver {
             Poll::Ready(Ok(octets @ 1..)) => {
                 self.read_size = match octets {
                     few if few < READ_MIN => READ_MIN,
-                    full if full >= self.read_size => self.read_size.saturating_mul(4).min(READ_MAX),
+                    full if full >= self.read_size => {
+                        self.read_size.saturating_mul(4).min(READ_MAX)
+                    }
                     _ => self.read_size,
                 };
                 self.machine.receive(self.input.split().freeze());
@@ -374,7 +390,11 @@ impl Driver {
 
     /// Looks which bound has passed, if one has.
     fn passed(&mut self, now: Instant) -> Option<bool> {
-        if self.writing.as_ref().is_some_and(|progress| progress.by <= now) {
+        if self
+            .writing
+            .as_ref()
+            .is_some_and(|progress| progress.by <= now)
+        {
             self.late = Some(Wait::Write);
             self.writing = None;
             self.write_failed(io::ErrorKind::TimedOut);
@@ -400,10 +420,12 @@ impl Driver {
         let limit = self.bounds.close;
         let closing = async {
             while !self.output.is_empty() {
-                poll_fn(|context| match self.write(context) || self.output.is_empty() {
-                    true => Poll::Ready(()),
-                    false => Poll::Pending,
-                })
+                poll_fn(
+                    |context| match self.write(context) || self.output.is_empty() {
+                        true => Poll::Ready(()),
+                        false => Poll::Pending,
+                    },
+                )
                 .await;
             }
             self.stream.shutdown().await

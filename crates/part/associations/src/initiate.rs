@@ -294,10 +294,10 @@ pub async fn open_over(
     Ok((OpenAssociation::new(driver, facts), result))
 }
 
-async fn opened_by(driver: &mut Driver) -> Result<Opened, Refusal> {
+async fn opened_by(driver: &mut Driver) -> Result<Box<Opened>, Refusal> {
     loop {
         match driver.next(&mut Feed::new()).await {
-            Happening::Event(Event::Opened(opened)) => return Ok(*opened),
+            Happening::Event(Event::Opened(opened)) => return Ok(opened),
             Happening::Event(Event::Rejected(rejected)) => return Err(refusal(driver, rejected)),
             Happening::Event(event @ Event::Aborted(..)) => return Err(driver.end(event).into()),
             Happening::Closed => return Err(End::Closed.into()),
@@ -312,7 +312,9 @@ fn refusal(driver: &Driver, rejected: Rejected) -> Refusal {
         return Refusal::Bind(error);
     }
     match rejected.by {
-        Rejection::Transport(TransportError::Network) => Refusal::Ended(driver.end(Event::TurnGiven)),
+        Rejection::Transport(TransportError::Network) => {
+            Refusal::Ended(driver.end(Event::TurnGiven))
+        }
         Rejection::Transport(error) => Refusal::Transport(error),
         Rejection::Session(reason) => Refusal::Session(reason),
         Rejection::Presentation(reason) => Refusal::Presentation(reason),
@@ -324,9 +326,7 @@ fn refusal(driver: &Driver, rejected: Rejected) -> Refusal {
             Refusal::Bind(MtaBindError::UnacceptableDialogueMode)
         }
         Rejection::ReliableTransfer(reason) => Refusal::ReliableTransfer(reason),
-        Rejection::Association(diagnostic) => {
-            Refusal::Association(diagnostic, rejected.transient)
-        }
+        Rejection::Association(diagnostic) => Refusal::Association(diagnostic, rejected.transient),
         _ => Refusal::Result,
     }
 }

@@ -34,7 +34,9 @@ impl Names {
     /// The next name.
     pub fn next(&self) -> SessionConnectionIdentifier {
         let number = self.counter.fetch_add(1, Ordering::Relaxed);
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let common = Time::from_unix(since.as_secs()).utc_time();
         SessionConnectionIdentifier {
             calling: Bytes::from(format!("{}-{}-{number}", self.name, self.process)),

@@ -79,8 +79,8 @@ pub enum Next {
 /// An open association over a connection. Dropped, it closes the connection without a word.
 #[derive(Debug)]
 pub struct OpenAssociation {
-    pub(crate) driver: Driver,
-    facts: Facts,
+    pub(crate) driver: Box<Driver>,
+    facts: Box<Facts>,
     /// The presentation context of APDUs, in normal mode.
     pub(crate) context: Option<i64>,
     /// The priority of the peer's request for the turn.
@@ -91,11 +91,11 @@ pub struct OpenAssociation {
 }
 
 impl OpenAssociation {
-    pub(crate) fn new(driver: Driver, facts: Facts) -> Self {
+    pub(crate) fn new(driver: Box<Driver>, facts: Facts) -> Self {
         let context = driver.machine.context(&ObjectIdentifier::MTSE);
         Self {
             driver,
-            facts,
+            facts: Box::new(facts),
             context,
             wanted: None,
             end: None,
@@ -105,7 +105,7 @@ impl OpenAssociation {
 
     /// Facts about the association.
     #[must_use]
-    pub const fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
@@ -161,6 +161,8 @@ impl OpenAssociation {
             Event::ResumeIndication(resume) => Next::Resume(self.resumption(resume)),
             Event::Reconfirmed(_) => Next::Reconfirmed,
             Event::TransferInterrupted(..) | Event::TransferDiscarded(_) => Next::GivenUp,
+            // A request that crossed the turn on its way is void.
+            Event::TurnPlease(_) if !self.has_turn() => return None,
             Event::TurnPlease(priority) => {
                 self.wanted = Some(priority);
                 Next::TurnWanted(priority)
@@ -182,7 +184,11 @@ impl OpenAssociation {
         })
     }
 
-    fn activity(&self, session: Option<SessionConnectionIdentifier>, identifier: Bytes) -> Activity {
+    fn activity(
+        &self,
+        session: Option<SessionConnectionIdentifier>,
+        identifier: Bytes,
+    ) -> Activity {
         Activity {
             session: session.or_else(|| self.facts.session.clone()),
             identifier,
@@ -219,7 +225,8 @@ impl OpenAssociation {
         Ok(())
     }
 
-    /// Gives the turn to the peer.
+    /// Gives the turn to the peer; ready when the peer has acknowledged it, or the association has ended, which the next event
+    /// tells.
     ///
     /// # Errors
     ///
@@ -227,7 +234,7 @@ impl OpenAssociation {
     pub async fn give_turn(&mut self) -> Result<(), AssociationError> {
         self.driver.machine.give_turn()?;
         self.wanted = None;
-        self.driver.push().await;
+        self.driver.acknowledged().await;
         Ok(())
     }
 

@@ -146,7 +146,10 @@ impl Shared {
         let place = open.or_else(|| lanes.iter().position(|lane| !lane.busy))?;
         let lane = lanes.get_mut(place)?;
         lane.busy = true;
-        let hold = Hold { shared: self, lane: place };
+        let hold = Hold {
+            shared: self,
+            lane: place,
+        };
         Some((hold, lane.jobs.clone()))
     }
 }
@@ -215,7 +218,12 @@ impl Pool {
     }
 
     async fn give(&self, apdu: Vec<Bytes>, broken: Option<Broken>) -> Result<Outcome, PoolError> {
-        let _permit = self.shared.free.acquire().await.map_err(|_| PoolError::Ended)?;
+        let _permit = self
+            .shared
+            .free
+            .acquire()
+            .await
+            .map_err(|_| PoolError::Ended)?;
         let (_hold, jobs) = self.shared.take().ok_or(PoolError::Ended)?;
         let (answer, answered) = oneshot::channel();
         let job = Job {
@@ -316,7 +324,11 @@ impl Task {
     }
 
     fn forget_ended(&mut self) {
-        if self.open.as_ref().is_some_and(|open| open.ended().is_some()) {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.ended().is_some())
+        {
             self.set(None);
         }
     }

@@ -82,7 +82,10 @@ impl Partial {
         if serial == 0 {
             return Some(Self::default());
         }
-        let place = self.checkpoints.iter().position(|point| point.serial == serial)?;
+        let place = self
+            .checkpoints
+            .iter()
+            .position(|point| point.serial == serial)?;
         let mut left = self.checkpoints.get(place)?.position;
         let mut before = Self {
             checkpoints: self.checkpoints.iter().take(place + 1).copied().collect(),

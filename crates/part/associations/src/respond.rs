@@ -54,7 +54,7 @@ pub struct Asked {
     /// The introduction of the peer.
     pub bind: MtaBindArgument,
     /// Selectors, titles, dialogue mode, proposals.
-    pub indication: OpenIndication,
+    pub indication: Box<OpenIndication>,
 }
 
 impl Asked {
@@ -98,9 +98,9 @@ pub enum Decision {
 /// A peer that waits for the answer to its bind.
 #[derive(Debug)]
 pub struct Caller {
-    driver: Driver,
-    asked: Asked,
-    responder: Responder,
+    driver: Box<Driver>,
+    asked: Box<Asked>,
+    responder: Box<Responder>,
 }
 
 /// Waits for the bind of a peer, within `Bounds::open`.
@@ -123,7 +123,12 @@ pub async fn respond(
         }
     };
     let Some(bind) = bind(&indication) else {
-        reject(&mut driver, indication.mode, MtaBindError::AuthenticationError).await?;
+        reject(
+            &mut driver,
+            indication.mode,
+            MtaBindError::AuthenticationError,
+        )
+        .await?;
         return Err(End::Bind);
     };
     let asked = Asked {
@@ -134,15 +139,15 @@ pub async fn respond(
     };
     Ok(Caller {
         driver,
-        asked,
-        responder: responder.clone(),
+        asked: Box::new(asked),
+        responder: Box::new(responder.clone()),
     })
 }
 
-async fn indicated(driver: &mut Driver) -> Result<OpenIndication, End> {
+async fn indicated(driver: &mut Driver) -> Result<Box<OpenIndication>, End> {
     loop {
         match driver.next(&mut Feed::new()).await {
-            Happening::Event(Event::OpenIndication(indication)) => return Ok(*indication),
+            Happening::Event(Event::OpenIndication(indication)) => return Ok(indication),
             Happening::Event(event @ Event::Aborted(..)) => return Err(driver.end(event)),
             Happening::Closed => return Err(driver.end(Event::TurnGiven)),
             Happening::Event(_) | Happening::Late => {}
@@ -179,7 +184,7 @@ async fn reject(driver: &mut Driver, mode: Mode, error: MtaBindError) -> Result<
 impl Caller {
     /// The bind.
     #[must_use]
-    pub const fn asked(&self) -> &Asked {
+    pub fn asked(&self) -> &Asked {
         &self.asked
     }
 

@@ -7,7 +7,7 @@ use vere_osi::session::Exception;
 
 use crate::driver::{Feed, Happening};
 use crate::end::End;
-use crate::open::OpenAssociation;
+use crate::open::{Next, OpenAssociation};
 use crate::outcome::{NotTransferred, Outcome};
 use crate::value::wrapped;
 
@@ -58,6 +58,15 @@ impl OpenAssociation {
         self.send(&mut feed, Some(broken), &mut |_| {}).await
     }
 
+    /// A transfer that was complete before is told by an abort: the association has ended with it.
+    async fn look_for_end(&mut self) {
+        while !self.has_turn() && self.end.is_none() {
+            if let Next::Ended(_) = self.next().await {
+                return;
+            }
+        }
+    }
+
     async fn send(
         &mut self,
         feed: &mut Feed,
@@ -69,7 +78,10 @@ impl OpenAssociation {
         self.driver.waits_no_more();
         loop {
             match self.driver.next(feed).await {
-                Happening::Event(Event::Transferred(_)) => return Outcome::Transferred,
+                Happening::Event(Event::Transferred(_)) => {
+                    self.look_for_end().await;
+                    return Outcome::Transferred;
+                }
                 Happening::Event(Event::NotTransferred(broken)) => {
                     return not_transferred(refused, broken);
                 }

@@ -6,13 +6,21 @@ use vere_osi::ber::BerError;
 use vere_osi::rtse::{Unwrapper, wrapper};
 
 /// The octets that travel for an APDU, and their number. Without a context the APDU travels as it is (X.410 mode).
-pub(crate) fn wrapped<F: Extend<Bytes> + Default>(context: Option<i64>, apdu: &[Bytes]) -> (F, u64) {
+pub(crate) fn wrapped<F: Extend<Bytes> + Default>(
+    context: Option<i64>,
+    apdu: &[Bytes],
+) -> (F, u64) {
     let length = |pieces: &[Bytes]| {
-        let lengths = pieces.iter().map(|piece| u64::try_from(piece.len()).unwrap_or(u64::MAX));
+        let lengths = pieces
+            .iter()
+            .map(|piece| u64::try_from(piece.len()).unwrap_or(u64::MAX));
         lengths.fold(0, u64::saturating_add)
     };
     let inner = length(apdu);
-    let header: Vec<Bytes> = context.map(|context| wrapper(context, inner)).into_iter().collect();
+    let header: Vec<Bytes> = context
+        .map(|context| wrapper(context, inner))
+        .into_iter()
+        .collect();
     let whole = inner.saturating_add(length(&header));
     let mut pieces = F::default();
     pieces.extend(header);

@@ -104,7 +104,9 @@ pub(super) async fn pair(mode: Mode, bounds: &Bounds) -> (OpenAssociation, OpenA
 
 /// An APDU that shows its number, its length, and what is lost of it. Tag [0] of MTS-APDU, so that nothing takes it for less.
 pub(super) fn apdu(number: u64, length: usize) -> Vec<Bytes> {
-    let filler: Vec<u8> = (0..length).map(|place| u8::try_from(place % 251).unwrap()).collect();
+    let filler: Vec<u8> = (0..length)
+        .map(|place| u8::try_from(place % 251).unwrap())
+        .collect();
     let mut value = number.to_be_bytes().to_vec();
     value.extend(filler);
     let mut head = vec![0xA0, 0x84];
@@ -122,7 +124,11 @@ pub(super) fn joined(pieces: &[Bytes]) -> Vec<u8> {
 pub(super) fn number(pieces: &[Bytes]) -> u64 {
     let octets = joined(pieces);
     let number = u64::from_be_bytes(octets[12..20].try_into().unwrap());
-    assert_eq!(octets, joined(&apdu(number, octets.len() - 20)), "APDU {number}");
+    assert_eq!(
+        octets,
+        joined(&apdu(number, octets.len() - 20)),
+        "APDU {number}"
+    );
     number
 }
 
@@ -197,7 +203,9 @@ async fn take(open: &mut OpenAssociation, book: &SharedBook, activity: Activity,
             }
             let _broken = open.confirm().await;
         }
-        Err(NotReceived::Broken(partial, _)) => book.lock().unwrap().history.broke(&activity, partial),
+        Err(NotReceived::Broken(partial, _)) => {
+            book.lock().unwrap().history.broke(&activity, partial)
+        }
         Err(NotReceived::Discarded) => book.lock().unwrap().history.forget(&activity),
         Err(other) => panic!("{other:?}"),
     }

@@ -2,6 +2,7 @@
 
 mod chaos;
 mod help;
+mod histories;
 mod many;
 mod measured;
 mod pools;

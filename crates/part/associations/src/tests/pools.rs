@@ -52,7 +52,10 @@ async fn lanes_on_demand_close_when_idle_and_permanent_ones_stay() {
     tokio::time::sleep(millis(100)).await;
     assert_eq!(pool.open(), 1);
     let (one, two) = tokio::join!(pool.transfer(apdu(1, 10)), pool.transfer(apdu(2, 10)));
-    assert_eq!((one, two), (Ok(Outcome::Transferred), Ok(Outcome::Transferred)));
+    assert_eq!(
+        (one, two),
+        (Ok(Outcome::Transferred), Ok(Outcome::Transferred))
+    );
     assert_eq!(pool.open(), 2);
     tokio::time::sleep(millis(500)).await;
     assert_eq!((pool.open(), connections.load(Ordering::Relaxed)), (1, 2));
@@ -67,7 +70,6 @@ async fn an_association_that_the_peer_has_closed_is_replaced() {
         None,
     );
     for number in 0..3 {
-        let book = book();
         let receiving = async {
             let mut open = accept(&listener, &responder(&patient())).await.unwrap();
             assert!(matches!(open.next().await, Next::Incoming(_)));
@@ -77,7 +79,9 @@ async fn an_association_that_the_peer_has_closed_is_replaced() {
         };
         let (sent, open) = tokio::join!(pool.transfer(apdu(number, 10)), receiving);
         assert_eq!(sent, Ok(Outcome::Transferred));
-        drop((open, book));
+        drop(open);
+        tokio::time::sleep(millis(50)).await;
+        assert_eq!(pool.open(), 0);
     }
 }
 

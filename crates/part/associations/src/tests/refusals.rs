@@ -7,7 +7,11 @@ use vere_x400::{MtaBindError, MtaBindResult};
 use super::help::*;
 use crate::*;
 
-async fn refused(peer: &Peer, listener: &tokio::net::TcpListener, responder: &Responder) -> Refusal {
+async fn refused(
+    peer: &Peer,
+    listener: &tokio::net::TcpListener,
+    responder: &Responder,
+) -> Refusal {
     let (opened, accepted) = tokio::join!(
         initiate(peer, Names::new("mta-a").next()),
         accept(listener, responder)
@@ -23,7 +27,11 @@ async fn a_wrong_password_is_refused() {
         let mut peer = peer(address, mode, &patient());
         peer.bind = introduction("mta-a", b"wrong").unwrap();
         let refusal = refused(&peer, &listener, &responder(&patient())).await;
-        assert_eq!(refusal, Refusal::Bind(MtaBindError::AuthenticationError), "{mode:?}");
+        assert_eq!(
+            refusal,
+            Refusal::Bind(MtaBindError::AuthenticationError),
+            "{mode:?}"
+        );
         assert!(!refusal.is_transient() && !refusal.concerns_address());
     }
 }
@@ -88,10 +96,17 @@ async fn addresses_are_tried_in_order() {
     assert_eq!(a.facts().remote.address, address);
     assert_eq!(a.facts().session, b.facts().session);
     peer.addresses = vec![dead, dead];
-    let error = initiate(&peer, Names::new("mta-a").next()).await.unwrap_err();
+    let error = initiate(&peer, Names::new("mta-a").next())
+        .await
+        .unwrap_err();
     assert_eq!(error.attempts.len(), 2);
-    assert!(matches!(error.refusal(), Some(Refusal::Unreachable(_))), "{error}");
+    assert!(
+        matches!(error.refusal(), Some(Refusal::Unreachable(_))),
+        "{error}"
+    );
     peer.addresses.clear();
-    let error = initiate(&peer, Names::new("mta-a").next()).await.unwrap_err();
+    let error = initiate(&peer, Names::new("mta-a").next())
+        .await
+        .unwrap_err();
     assert_eq!(error.to_string(), "no address to connect to");
 }

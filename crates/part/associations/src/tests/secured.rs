@@ -40,7 +40,9 @@ async fn an_association_over_tls() {
             address,
             tls: Some(info),
         };
-        let caller = respond(&responder(&patient()), Box::new(stream), remote).await.unwrap();
+        let caller = respond(&responder(&patient()), Box::new(stream), remote)
+            .await
+            .unwrap();
         let decision = decide(caller.asked());
         sink(caller.answer(async { decision }).await.unwrap(), served).await
     });

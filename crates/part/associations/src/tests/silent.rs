@@ -21,7 +21,10 @@ async fn initiated(address: std::net::SocketAddr) -> (Result<Outcome, Refusal>, 
 }
 
 /// Serves whoever comes; gives how the associations end.
-async fn serve() -> (std::net::SocketAddr, tokio::sync::mpsc::UnboundedReceiver<End>) {
+async fn serve() -> (
+    std::net::SocketAddr,
+    tokio::sync::mpsc::UnboundedReceiver<End>,
+) {
     let (listener, address) = listen().await;
     let (ends, receiver) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
@@ -30,11 +33,13 @@ async fn serve() -> (std::net::SocketAddr, tokio::sync::mpsc::UnboundedReceiver<
                 Ok(mut open) => loop {
                     // Idle associations are ended here.
                     match open.next().await {
-                        Next::Incoming(_) => match open.collect(Partial::default(), 1 << 20).await {
-                            Ok(_) => open.confirm().await.unwrap(),
-                            Err(NotReceived::Broken(_, end)) => break end.unwrap(),
-                            Err(other) => panic!("{other:?}"),
-                        },
+                        Next::Incoming(_) => {
+                            match open.collect(Partial::default(), 1 << 20).await {
+                                Ok(_) => open.confirm().await.unwrap(),
+                                Err(NotReceived::Broken(_, end)) => break end.unwrap(),
+                                Err(other) => panic!("{other:?}"),
+                            }
+                        }
                         Next::Idle => {
                             open.abort().await;
                             break End::Late(Wait::Idle);
@@ -60,7 +65,10 @@ async fn through(plan: [Plan; 2]) -> (Result<Outcome, Refusal>, End) {
     // Opening, a transfer, a release, each with the close.
     assert!(took < millis(2_000), "{seen:?} took {took:?}");
     let end = tokio::time::timeout(millis(3_000), ends.recv()).await;
-    (seen, end.unwrap_or_else(|_| panic!("{plan:?}: no end")).unwrap())
+    (
+        seen,
+        end.unwrap_or_else(|_| panic!("{plan:?}: no end")).unwrap(),
+    )
 }
 
 #[tokio::test]
@@ -95,10 +103,22 @@ async fn an_octet_now_and_then_is_no_progress() {
         pace: Some(millis(20)),
     };
     let (seen, end) = through([slow(0), ALL]).await;
-    assert!(matches!(seen, Err(Refusal::Ended(End::Late(Wait::Open)))), "{seen:?}");
-    assert!(matches!(end, End::Late(Wait::Open) | End::Network(_) | End::Aborted(_)), "{end:?}");
+    assert!(
+        matches!(seen, Err(Refusal::Ended(End::Late(Wait::Open)))),
+        "{seen:?}"
+    );
+    assert!(
+        matches!(
+            end,
+            End::Late(Wait::Open) | End::Network(_) | End::Aborted(_)
+        ),
+        "{end:?}"
+    );
     let (seen, _) = through([ALL, slow(0)]).await;
-    assert!(matches!(seen, Err(Refusal::Ended(End::Late(Wait::Open)))), "{seen:?}");
+    assert!(
+        matches!(seen, Err(Refusal::Ended(End::Late(Wait::Open)))),
+        "{seen:?}"
+    );
     // The bind has passed: the transfer is slow.
     let (seen, end) = through([slow(1_500), ALL]).await;
     assert!(matches!(seen, Ok(Outcome::NotTransferred(..))), "{seen:?}");
@@ -137,7 +157,10 @@ async fn an_unconfirmed_apdu_is_in_doubt() {
     assert!(matches!(b.next().await, Next::Incoming(_)));
     assert!(b.collect(Partial::default(), 1_000).await.is_ok());
     let outcome = sending.await.unwrap();
-    assert!(matches!(outcome, Outcome::InDoubt(End::Late(Wait::Transfer), _)), "{outcome:?}");
+    assert!(
+        matches!(outcome, Outcome::InDoubt(End::Late(Wait::Transfer), _)),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]

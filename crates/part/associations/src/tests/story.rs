@@ -65,10 +65,14 @@ async fn the_turn_goes_both_ways() {
                 assert!(b.transfer(&apdu(number, 3_000)).await.is_transferred());
                 if b.turn_wanted().is_some() {
                     b.give_turn().await.unwrap();
-                    b.please_turn(3).await.unwrap();
+                    if number < 109 {
+                        b.please_turn(3).await.unwrap();
+                    }
                 }
             }
-            b.give_turn().await.unwrap();
+            if b.has_turn() {
+                b.give_turn().await.unwrap();
+            }
             sink(b, far_book).await
         });
         for number in 0..10 {
@@ -126,7 +130,10 @@ async fn an_apdu_that_is_too_long_is_refused() {
 async fn requests_without_a_place_are_errors() {
     let (_a, mut b) = pair(NORMAL, &patient()).await;
     let outcome = b.transfer(&apdu(1, 10)).await;
-    assert!(matches!(outcome, Outcome::NotTransferred(NotTransferred::Host(_), None)));
+    assert!(matches!(
+        outcome,
+        Outcome::NotTransferred(NotTransferred::Host(_), None)
+    ));
     assert!(b.give_turn().await.is_err());
     assert!(b.already_received().is_err());
     assert!(matches!(b.confirm().await, Err(End::Host(_))));
