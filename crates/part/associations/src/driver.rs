@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use vere_osi::Pieces;
-use vere_osi::association::{Association, Event, Output, Timer};
+use vere_osi::association::{AbortCause, Association, Event, Output, Timer};
 
 use crate::bounds::{Bounds, Wait};
 use crate::end::End;
@@ -192,14 +192,13 @@ impl Driver {
         let _in_time = timeout(limit, closing).await;
     }
 
-    /// The end that an abort stands for.
-    pub(crate) fn end(&self, event: Event) -> End {
-        match (self.late, self.failed, event) {
+    /// The end of the association, by what the driver knows and by the cause that the machine tells.
+    pub(crate) fn end(&self, cause: Option<AbortCause>) -> End {
+        match (self.late, self.failed, cause) {
             (Some(wait), ..) => End::Late(wait),
-            (None, _, Event::Released) => End::Released,
             (None, Some(kind), _) => End::Network(kind),
-            (None, None, Event::Aborted(cause, _)) => End::Aborted(cause),
-            _ => End::Closed,
+            (None, None, Some(cause)) => End::Aborted(cause),
+            (None, None, None) => End::Closed,
         }
     }
 

@@ -299,7 +299,9 @@ async fn opened_by(driver: &mut Driver) -> Result<Box<Opened>, Refusal> {
         match driver.next(&mut Feed::new()).await {
             Happening::Event(Event::Opened(opened)) => return Ok(opened),
             Happening::Event(Event::Rejected(rejected)) => return Err(refusal(driver, rejected)),
-            Happening::Event(event @ Event::Aborted(..)) => return Err(driver.end(event).into()),
+            Happening::Event(Event::Aborted(cause, _)) => {
+                return Err(driver.end(Some(cause)).into());
+            }
             Happening::Closed => return Err(End::Closed.into()),
             Happening::Event(_) | Happening::Late => {}
         }
@@ -312,9 +314,7 @@ fn refusal(driver: &Driver, rejected: Rejected) -> Refusal {
         return Refusal::Bind(error);
     }
     match rejected.by {
-        Rejection::Transport(TransportError::Network) => {
-            Refusal::Ended(driver.end(Event::TurnGiven))
-        }
+        Rejection::Transport(TransportError::Network) => Refusal::Ended(driver.end(None)),
         Rejection::Transport(error) => Refusal::Transport(error),
         Rejection::Session(reason) => Refusal::Session(reason),
         Rejection::Presentation(reason) => Refusal::Presentation(reason),

@@ -176,8 +176,8 @@ impl OpenAssociation {
                 let end = released.map_or_else(End::from, |()| End::Released);
                 Next::Ended(self.conclude(end).await)
             }
-            end @ (Event::Aborted(..) | Event::Released) => {
-                let end = self.driver.end(end);
+            Event::Aborted(cause, _) => {
+                let end = self.driver.end(Some(cause));
                 Next::Ended(self.conclude(end).await)
             }
             _ => return None,
@@ -249,8 +249,9 @@ impl OpenAssociation {
         }
         loop {
             match self.driver.next(&mut Feed::new()).await {
-                Happening::Event(end @ (Event::Released | Event::Aborted(..))) => {
-                    let end = self.driver.end(end);
+                Happening::Event(Event::Released) => return self.conclude(End::Released).await,
+                Happening::Event(Event::Aborted(cause, _)) => {
+                    let end = self.driver.end(Some(cause));
                     return self.conclude(end).await;
                 }
                 Happening::Closed => return End::Closed,

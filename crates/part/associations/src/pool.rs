@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 use vere_osi::rtse::Broken;
 use vere_osi::session::Exception;
 
+use crate::bounds::Wait;
 use crate::end::End;
 use crate::history::{History, Known};
 use crate::initiate::{OpenError, Peer, initiate};
@@ -103,12 +104,12 @@ struct Shared {
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
-    tasks: Vec<AbortHandle>,
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
+        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -181,7 +182,7 @@ impl Pool {
                 permanent: lane < permanent,
                 open: None,
             };
-            tokio::spawn(task.run()).abort_handle()
+            tokio::spawn(task.run())
         };
         let tasks = jobs.into_iter().enumerate().map(spawn).collect();
         Self { shared, tasks }
@@ -215,6 +216,16 @@ impl Pool {
     /// [`PoolError`] without an association; the transfer is as unsettled as before.
     pub async fn settle(&self, broken: Broken, apdu: Vec<Bytes>) -> Result<Outcome, PoolError> {
         self.give(apdu, Some(broken)).await
+    }
+
+    /// Releases the associations and ends the pool. Transfers in progress come to their ends before.
+    pub async fn close(mut self) {
+        self.shared.free.close();
+        self.shared.lanes().clear();
+        for task in std::mem::take(&mut self.tasks) {
+            // A lane that has panicked has no association either.
+            let _ended = task.await;
+        }
     }
 
     async fn give(&self, apdu: Vec<Bytes>, broken: Option<Broken>) -> Result<Outcome, PoolError> {
@@ -265,7 +276,7 @@ impl Task {
                     next = open.next() => self.happened(next).await,
                     job = self.jobs.recv() => match job {
                         Some(job) => self.work(job).await,
-                        None => return,
+                        None => return self.release().await,
                     },
                 }
             } else {
@@ -347,10 +358,11 @@ impl Task {
                 open.please_turn(TURN_PRIORITY).await?;
                 asked = true;
             }
-            match open.next().await {
+            let limit = self.shared.settings.peer.bounds.turn;
+            match timeout(limit, open.next()).await.unwrap_or(Next::Idle) {
                 Next::Idle => {
                     self.abort().await;
-                    return Err(End::Late(crate::Wait::Idle));
+                    return Err(End::Late(Wait::Turn));
                 }
                 Next::Ended(end) => {
                     self.set(None);
@@ -371,17 +383,20 @@ impl Task {
                     let _given = open.give_turn().await;
                 }
             }
-            Next::Idle if !self.permanent => {
-                let open = self.open.take();
-                self.set(None);
-                if let Some(open) = open {
-                    let _end = open.release().await;
-                }
-            }
+            Next::Idle if !self.permanent => self.release().await,
             Next::Ended(_) => self.set(None),
             Next::Idle | Next::Turn | Next::Reconfirmed | Next::GivenUp => {}
         }
         self.forget_ended();
+    }
+
+    async fn release(&mut self) {
+        let open = self.open.take();
+        self.set(None);
+        if let Some(open) = open {
+            // Without the turn the association is aborted.
+            let _end = open.release().await;
+        }
     }
 
     async fn abort(&mut self) {

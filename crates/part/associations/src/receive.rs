@@ -137,8 +137,8 @@ impl OpenAssociation {
                     return Part::Interrupted(point);
                 }
                 Happening::Event(Event::TransferDiscarded(_)) => return Part::Discarded,
-                Happening::Event(event @ Event::Aborted(..)) => {
-                    let end = self.driver.end(event);
+                Happening::Event(Event::Aborted(cause, _)) => {
+                    let end = self.driver.end(Some(cause));
                     return Part::Ended(self.conclude(end).await);
                 }
                 Happening::Closed => return Part::Ended(self.conclude(End::Closed).await),

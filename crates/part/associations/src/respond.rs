@@ -11,7 +11,7 @@ use vere_osi::association::{
 use vere_osi::rtse::{ConnectionData, DialogueMode, RefuseReason};
 use vere_x400::{MtaBindArgument, MtaBindError, MtaBindResult};
 
-use crate::bounds::Bounds;
+use crate::bounds::{Bounds, Wait};
 use crate::driver::{Driver, Feed, Happening, Stream};
 use crate::end::End;
 use crate::initiate::form;
@@ -148,8 +148,8 @@ async fn indicated(driver: &mut Driver) -> Result<Box<OpenIndication>, End> {
     loop {
         match driver.next(&mut Feed::new()).await {
             Happening::Event(Event::OpenIndication(indication)) => return Ok(indication),
-            Happening::Event(event @ Event::Aborted(..)) => return Err(driver.end(event)),
-            Happening::Closed => return Err(driver.end(Event::TurnGiven)),
+            Happening::Event(Event::Aborted(cause, _)) => return Err(driver.end(Some(cause))),
+            Happening::Closed => return Err(driver.end(None)),
             Happening::Event(_) | Happening::Late => {}
         }
     }
@@ -200,7 +200,7 @@ impl Caller {
         match timeout(self.responder.bounds.decide, decision).await {
             Err(_) => {
                 reject(&mut self.driver, self.asked.mode, MtaBindError::Busy).await?;
-                Err(End::Late(crate::Wait::Decide).into())
+                Err(End::Late(Wait::Decide).into())
             }
             Ok(Decision::Reject(error)) => {
                 reject(&mut self.driver, self.asked.mode, error).await?;

@@ -97,7 +97,7 @@ impl OpenAssociation {
                 Happening::Event(Event::TurnPlease(priority)) => self.note_turn(priority),
                 Happening::Event(Event::Aborted(cause, broken)) => {
                     let broken = last_name(before, broken);
-                    let end = self.driver.end(Event::Aborted(cause, None));
+                    let end = self.driver.end(Some(cause));
                     return Outcome::broken(self.conclude(end).await, broken);
                 }
                 Happening::Closed => {

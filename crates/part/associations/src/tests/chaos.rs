@@ -120,3 +120,41 @@ async fn every_message_arrives_once() {
         }
     }
 }
+
+/// A sender that ends within a transfer, and begins again with the last checkpoint that it has noted.
+#[tokio::test]
+async fn a_noted_checkpoint_survives_the_sender() {
+    for mode in [NORMAL, X410] {
+        let book = book();
+        let server = serve(book.clone()).await;
+        let address = proxy(server, || {
+            let octets = 60_000;
+            [Plan { octets, ..ALL }, ALL]
+        })
+        .await;
+        let names = Names::new("mta-a");
+        let pieces = apdu(9, 200_000);
+        let mut noted = None;
+        let (mut open, _) = initiate(&peer(address, mode, &patient()), names.next())
+            .await
+            .unwrap();
+        let mut note = |broken: &vere_osi::rtse::Broken| noted = Some(broken.clone());
+        let sending = open.transfer_noting(&pieces, &mut note);
+        tokio::time::timeout(millis(300), sending)
+            .await
+            .unwrap_err();
+        drop(open);
+        let noted = noted.unwrap();
+        assert!(
+            noted.checkpoint.position > 40_000 && !noted.ended,
+            "{noted:?}"
+        );
+        let (mut open, _) = initiate(&peer(server, mode, &patient()), names.next())
+            .await
+            .unwrap();
+        let outcome = open.settle(&noted, &pieces).await;
+        assert!(outcome.is_transferred(), "{outcome:?}");
+        let book = book.lock().unwrap();
+        assert_eq!((book.seen.get(&9), book.resumed), (Some(&1), 1));
+    }
+}

@@ -39,15 +39,23 @@ pub(super) fn patient() -> Bounds {
 pub(super) fn hasty() -> Bounds {
     Bounds {
         connect: millis(300),
-        open: millis(300),
+        open: millis(500),
         decide: millis(300),
-        transfer: millis(300),
+        transfer: millis(500),
         progress: 16_384,
-        write: millis(300),
-        turn: millis(300),
-        hold: millis(300),
-        idle: millis(600),
+        write: millis(500),
+        turn: millis(500),
+        hold: millis(500),
+        idle: millis(800),
         close: millis(100),
+    }
+}
+
+/// Such bounds, but time to open the association.
+pub(super) fn hasty_when_open() -> Bounds {
+    Bounds {
+        open: patient().open,
+        ..hasty()
     }
 }
 

@@ -59,6 +59,7 @@ async fn lanes_on_demand_close_when_idle_and_permanent_ones_stay() {
     assert_eq!(pool.open(), 2);
     tokio::time::sleep(millis(500)).await;
     assert_eq!((pool.open(), connections.load(Ordering::Relaxed)), (1, 2));
+    pool.close().await;
 }
 
 #[tokio::test]
@@ -83,6 +84,36 @@ async fn an_association_that_the_peer_has_closed_is_replaced() {
         tokio::time::sleep(millis(50)).await;
         assert_eq!(pool.open(), 0);
     }
+}
+
+#[tokio::test]
+async fn a_peer_that_keeps_the_turn_is_given_up() {
+    let (listener, address) = listen().await;
+    let mut bounds = patient();
+    bounds.turn = millis(200);
+    let mut settings = PoolSettings::new(peer(address, NORMAL, &bounds));
+    settings.permanent = 1;
+    let pool = Pool::start(settings, Arc::new(Names::new("mta-a")), None);
+    let mut open = accept(&listener, &responder(&patient())).await.unwrap();
+    open.please_turn(0).await.unwrap();
+    assert!(matches!(open.next().await, Next::Turn));
+    let listening = async {
+        let open = accept(&listener, &responder(&patient())).await.unwrap();
+        sink(open, book()).await
+    };
+    let sending = async {
+        let sent = pool.transfer(apdu(1, 10)).await;
+        pool.close().await;
+        sent
+    };
+    let ending = async {
+        assert!(matches!(open.next().await, Next::TurnWanted(_)));
+        open.next().await
+    };
+    let (end, sent, next) = tokio::join!(listening, sending, ending);
+    // The lane was opened again, and the APDU is transferred over the new association.
+    assert_eq!((end, sent), (End::Released, Ok(Outcome::Transferred)));
+    assert!(matches!(next, Next::Ended(End::Aborted(_))), "{next:?}");
 }
 
 #[tokio::test]

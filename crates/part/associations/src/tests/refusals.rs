@@ -41,7 +41,7 @@ async fn a_decision_that_takes_too_long_is_busy() {
     for mode in [NORMAL, X410] {
         let (listener, address) = listen().await;
         let peer = peer(address, mode, &patient());
-        let responder = responder(&hasty());
+        let responder = responder(&hasty_when_open());
         let slow = async {
             let (stream, address) = listener.accept().await.unwrap();
             let remote = Remote { address, tls: None };
