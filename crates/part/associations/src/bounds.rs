@@ -13,7 +13,8 @@ pub struct Bounds {
     pub open: Duration,
     /// The decision of the host about a bind; without one the peer is told that this side is busy. Default 30 s.
     pub decide: Duration,
-    /// A transfer without progress: no checkpoint confirmed, fewer than `progress` octets received. Default 120 s.
+    /// A transfer without progress: fewer than `progress` octets were received, written or confirmed. The confirmation of an APDU
+    /// has as long, from its last octet on. Default 120 s.
     pub transfer: Duration,
     /// Octets that count as progress of a transfer or of a write. Default 16,384.
     pub progress: u64,

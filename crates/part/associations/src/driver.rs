@@ -63,6 +63,10 @@ pub(crate) struct Driver {
     timer: Option<(Timer, Instant)>,
     /// Octets of an APDU that came since the timer was renewed.
     received: u64,
+    /// Octets of an APDU before the checkpoint that has renewed the timer.
+    confirmed: u64,
+    /// Whether the last octets of an APDU were given to the machine, and not yet written.
+    fed: bool,
     writing: Option<Progress>,
     /// The bound of the host.
     own: Option<(Wait, Instant)>,
@@ -95,6 +99,8 @@ impl Driver {
             read_size: READ_MIN,
             timer: None,
             received: 0,
+            confirmed: 0,
+            fed: false,
             writing: None,
             own: None,
             sleep: Box::pin(sleep_until(Instant::now() + bounds.idle)),
@@ -215,6 +221,7 @@ impl Driver {
             let taken = self.machine.supply(front);
             if front.is_empty() {
                 feed.pop_front();
+                self.fed = feed.is_empty();
             }
             match taken {
                 Ok(0) => return,
@@ -234,7 +241,18 @@ impl Driver {
                     return;
                 }
             }
-            Event::CheckpointConfirmed(_) | Event::TransferBegins(_) => {}
+            Event::CheckpointConfirmed(broken) => {
+                let position = broken.checkpoint.position;
+                if position.saturating_sub(self.confirmed) < self.bounds.progress {
+                    return;
+                }
+                self.confirmed = position;
+            }
+            Event::TransferBegins(_) => {}
+            Event::Transferred(_) | Event::NotTransferred(_) => {
+                self.confirmed = 0;
+                return;
+            }
             _ => return,
         }
         self.timer = None;
@@ -268,8 +286,9 @@ impl Driver {
                 Poll::Ready(Err(error)) => self.write_failed(error.kind()),
             }
         }
-        if moved {
-            // The peer has all that it needs for its next step.
+        if moved && self.fed {
+            // The peer has the whole APDU, and needs time to make it safe.
+            self.fed = false;
             self.timer = None;
         }
         if self.unflushed {
@@ -310,6 +329,7 @@ impl Driver {
             progress.octets = progress.octets.saturating_add(count(octets));
             if progress.octets >= self.bounds.progress {
                 self.writing = None;
+                self.timer = None;
             }
         }
     }
