@@ -14,6 +14,7 @@ use vere_osi::presentation::RejectReason;
 use vere_osi::rtse::{ConnectionData, DialogueMode, RefuseReason, SessionConnectionIdentifier};
 use vere_osi::session::RefuseReason as SessionRefusal;
 use vere_osi::transport::TransportError;
+use vere_units::Secret;
 use vere_x400::ber::Ia5String;
 use vere_x400::{
     BindForm, Credentials, MtaBindArgument, MtaBindError, MtaBindResult, MtaInitiator, Password,
@@ -39,6 +40,8 @@ pub struct Peer {
     pub called: Addresses,
     /// The introduction of this side.
     pub bind: MtaBindArgument,
+    /// The introduction that the peer must answer with; none takes every answer, for a host that looks itself.
+    pub expected: Option<Expected>,
     /// Whether the peer may transfer over the association.
     pub dialogue_mode: DialogueMode,
     /// The largest checkpoint size, in units of 1,024 octets; 0 leaves it to the peer.
@@ -64,6 +67,7 @@ impl Peer {
             calling: Addresses::default(),
             called: Addresses::default(),
             bind,
+            expected: None,
             dialogue_mode: DialogueMode::TwoWayAlternate,
             checkpoint_size: 64,
             window_size: 3,
@@ -85,6 +89,27 @@ impl Peer {
             data: ConnectionData::Open(Some(bind)),
             ..OpenRequest::new(self.called.clone(), session)
         }
+    }
+}
+
+/// The introduction that a peer must answer with.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    /// The name of the peer.
+    pub name: String,
+    /// The password of the peer, if it has one.
+    pub password: Option<Secret<Bytes>>,
+}
+
+impl Expected {
+    fn is(&self, result: &MtaBindResult) -> bool {
+        let MtaBindResult::Authenticated(responder) = result else {
+            return false;
+        };
+        let given = &responder.responder_credentials;
+        let fits = |password: &Secret<Bytes>| matches!(given, Credentials::Simple(given) if given.is(password.expose()));
+        responder.responder_name.text() == self.name.as_str()
+            && self.password.as_ref().is_none_or(fits)
     }
 }
 
@@ -143,13 +168,16 @@ pub enum Refusal {
     /// The answer of the MTA has wrong octets.
     #[error("expected an MTABind result; found other octets")]
     Result,
+    /// The introduction of the MTA is not the expected one.
+    #[error("the peer answers with another name or password than expected")]
+    Unexpected,
     /// The association ended before it was open.
     #[error(transparent)]
     Ended(#[from] End),
 }
 
 impl Refusal {
-    /// Whether another address of the same peer may answer otherwise: the peer's MTA has not spoken.
+    /// Whether another address of the same peer may answer otherwise: the MTA of the peer has not spoken.
     #[must_use]
     pub const fn concerns_address(&self) -> bool {
         matches!(
@@ -158,6 +186,7 @@ impl Refusal {
                 | Self::Tls(_)
                 | Self::Transport(_)
                 | Self::Session(_)
+                | Self::Unexpected
                 | Self::Ended(_)
         )
     }
@@ -175,7 +204,7 @@ impl Refusal {
             Self::Association(_, transient) => *transient,
             Self::ReliableTransfer(reason) => matches!(reason, RefuseReason::RtsBusy),
             Self::Bind(error) => matches!(error, MtaBindError::Busy),
-            Self::Result => false,
+            Self::Result | Self::Unexpected => false,
         }
     }
 }
@@ -286,6 +315,15 @@ pub async fn open_over(
         driver.finish().await;
         return Err(Refusal::Result);
     };
+    if peer
+        .expected
+        .as_ref()
+        .is_some_and(|expected| !expected.is(&result))
+    {
+        driver.machine.abort(None);
+        driver.finish().await;
+        return Err(Refusal::Unexpected);
+    }
     let facts = Facts {
         remote,
         mode: peer.mode,

@@ -36,7 +36,7 @@ pub use bounds::{Bounds, Wait};
 pub use driver::Stream;
 pub use end::End;
 pub use history::{History, Known};
-pub use initiate::{OpenError, Peer, Refusal, initiate, introduction, open_over};
+pub use initiate::{Expected, OpenError, Peer, Refusal, initiate, introduction, open_over};
 pub use names::Names;
 pub use open::{Activity, Facts, Next, OpenAssociation, Remote, Resumption};
 pub use outcome::{NotTransferred, Outcome};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 use vere_osi::rtse::Broken;
@@ -63,7 +63,8 @@ impl PoolSettings {
 pub struct Delivered {
     /// The APDU.
     pub apdu: Vec<Bytes>,
-    /// Answer with true when the APDU is safe, within `Bounds::hold`.
+    /// Answer with true when the APDU is safe, within `Bounds::hold`. After an answer that comes too late, which fails, the peer
+    /// is still responsible.
     pub safe: oneshot::Sender<bool>,
 }
 
@@ -81,6 +82,7 @@ struct Job {
     apdu: Vec<Bytes>,
     broken: Option<Broken>,
     answer: oneshot::Sender<Result<Outcome, PoolError>>,
+    permit: OwnedSemaphorePermit,
 }
 
 #[derive(Debug)]
@@ -88,6 +90,8 @@ struct Lane {
     jobs: mpsc::Sender<Job>,
     busy: bool,
     open: bool,
+    /// Whether an APDU of the peer is coming.
+    receiving: bool,
 }
 
 #[derive(Debug)]
@@ -96,7 +100,7 @@ struct Shared {
     names: Arc<Names>,
     lanes: Mutex<Vec<Lane>>,
     history: Mutex<History>,
-    free: Semaphore,
+    free: Arc<Semaphore>,
     incoming: Option<mpsc::Sender<Delivered>>,
 }
 
@@ -110,18 +114,6 @@ pub struct Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
-    }
-}
-
-/// A lane that is in use.
-struct Hold<'a> {
-    shared: &'a Shared,
-    lane: usize,
-}
-
-impl Drop for Hold<'_> {
-    fn drop(&mut self) {
-        self.shared.with(self.lane, |lane| lane.busy = false);
     }
 }
 
@@ -140,18 +132,13 @@ impl Shared {
         }
     }
 
-    /// The first free lane with an open association, or else the first free lane.
-    fn take(&self) -> Option<(Hold<'_>, mpsc::Sender<Job>)> {
+    /// Takes a free lane: one with an open association before one without, and one that receives last of all.
+    fn take(&self) -> Option<mpsc::Sender<Job>> {
         let mut lanes = self.lanes();
-        let open = lanes.iter().position(|lane| !lane.busy && lane.open);
-        let place = open.or_else(|| lanes.iter().position(|lane| !lane.busy))?;
-        let lane = lanes.get_mut(place)?;
+        let free = lanes.iter_mut().filter(|lane| !lane.busy);
+        let lane = free.min_by_key(|lane| (lane.receiving, !lane.open))?;
         lane.busy = true;
-        let hold = Hold {
-            shared: self,
-            lane: place,
-        };
-        Some((hold, lane.jobs.clone()))
+        Some(lane.jobs.clone())
     }
 }
 
@@ -171,7 +158,7 @@ impl Pool {
             names,
             lanes: Mutex::new(lanes),
             history: Mutex::new(History::new(HISTORY_MAX)),
-            free: Semaphore::new(most),
+            free: Arc::new(Semaphore::new(most)),
             incoming,
         });
         let spawn = |(lane, jobs)| {
@@ -229,20 +216,18 @@ impl Pool {
     }
 
     async fn give(&self, apdu: Vec<Bytes>, broken: Option<Broken>) -> Result<Outcome, PoolError> {
-        let _permit = self
-            .shared
-            .free
-            .acquire()
-            .await
-            .map_err(|_| PoolError::Ended)?;
-        let (_hold, jobs) = self.shared.take().ok_or(PoolError::Ended)?;
+        let free = Arc::clone(&self.shared.free);
+        let permit = free.acquire_owned().await.map_err(|_| PoolError::Ended)?;
+        let jobs = self.shared.take().ok_or(PoolError::Ended)?;
         let (answer, answered) = oneshot::channel();
         let job = Job {
             apdu,
             broken,
             answer,
+            permit,
         };
-        jobs.send(job).await.map_err(|_| PoolError::Ended)?;
+        // A free lane has no other job. From here on the lane is busy until the job is done, whether the caller waits or not.
+        jobs.try_send(job).map_err(|_| PoolError::Ended)?;
         answered.await.map_err(|_| PoolError::Ended)?
     }
 }
@@ -253,6 +238,7 @@ fn lane() -> (Lane, mpsc::Receiver<Job>) {
         jobs,
         busy: false,
         open: false,
+        receiving: false,
     };
     (lane, receiver)
 }
@@ -314,6 +300,8 @@ impl Task {
         if reused && let Ok(Outcome::NotTransferred(NotTransferred::Ended(_), None)) = done {
             done = self.attempt(&job).await;
         }
+        self.shared.with(self.lane, |lane| lane.busy = false);
+        drop(job.permit);
         // A caller that waits no more has given the APDU up.
         let _told = job.answer.send(done);
     }
@@ -439,6 +427,7 @@ impl Task {
             return;
         };
         self.shared.history().begun(&activity);
+        self.shared.with(self.lane, |lane| lane.receiving = true);
         match open.collect(begun, self.shared.settings.apdu_max).await {
             Ok(apdu) => {
                 let limit = self.shared.settings.peer.bounds.hold;
@@ -455,6 +444,7 @@ impl Task {
             Err(NotReceived::Broken(partial, _)) => self.shared.history().broke(&activity, partial),
             Err(_) => self.shared.history().forget(&activity),
         }
+        self.shared.with(self.lane, |lane| lane.receiving = false);
     }
 }
 

@@ -158,3 +158,62 @@ async fn a_noted_checkpoint_survives_the_sender() {
         assert_eq!((book.seen.get(&9), book.resumed), (Some(&1), 1));
     }
 }
+
+/// The sender asks while the receiver, which has not seen the cut, is making the APDU safe.
+#[tokio::test]
+async fn a_transfer_that_is_being_made_safe_is_not_settled() {
+    let book = book();
+    let (listener, address) = listen().await;
+    let (peer, responder) = (peer(address, NORMAL, &patient()), responder(&patient()));
+    let names = Names::new("mta-a");
+    let pieces = apdu(3, 500);
+    let (opened, accepted) =
+        tokio::join!(initiate(&peer, names.next()), accept(&listener, &responder));
+    let (mut first, mut receiver) = (opened.unwrap().0, accepted.unwrap());
+    let sending = async {
+        tokio::time::timeout(millis(200), first.transfer(&pieces))
+            .await
+            .unwrap_err();
+        let broken = first.broken().unwrap();
+        drop(first);
+        broken
+    };
+    let receiving = async {
+        let Next::Incoming(activity) = receiver.next().await else {
+            panic!("a transfer")
+        };
+        book.lock().unwrap().history.begun(&activity);
+        receiver.collect(Partial::default(), 1_000).await.unwrap();
+        activity
+    };
+    let (broken, activity) = tokio::join!(sending, receiving);
+    assert!(broken.ended);
+    let settled = settle_anew(&peer, &listener, &responder, &book, &broken, &pieces).await;
+    assert!(
+        matches!(settled, Outcome::InDoubt(End::Aborted(_), _)),
+        "{settled:?}"
+    );
+    assert_eq!(book.lock().unwrap().busy, 1);
+    book.lock().unwrap().history.received(&activity);
+    let _too_late = receiver.confirm().await;
+    let settled = settle_anew(&peer, &listener, &responder, &book, &broken, &pieces).await;
+    assert!(settled.is_transferred(), "{settled:?}");
+}
+
+async fn settle_anew(
+    peer: &Peer,
+    listener: &tokio::net::TcpListener,
+    responder: &Responder,
+    book: &SharedBook,
+    broken: &vere_osi::rtse::Broken,
+    pieces: &[bytes::Bytes],
+) -> Outcome {
+    let name = Names::new("mta-a-again").next();
+    let (opened, accepted) = tokio::join!(initiate(peer, name), accept(listener, responder));
+    let mut open = opened.unwrap().0;
+    let receiving = tokio::spawn(sink(accepted.unwrap(), book.clone()));
+    let outcome = open.settle(broken, pieces).await;
+    drop(open);
+    receiving.await.unwrap();
+    outcome
+}

@@ -2,7 +2,7 @@
 
 use vere_osi::association::{Addresses, Mode};
 use vere_osi::session::RefuseReason;
-use vere_x400::{MtaBindError, MtaBindResult};
+use vere_x400::{Credentials, MtaBindError, MtaBindResult, MtaResponder, Password};
 
 use super::help::*;
 use crate::*;
@@ -79,6 +79,54 @@ async fn selectors_are_checked() {
     );
     accepted.unwrap();
     assert_eq!(opened.unwrap().1, MtaBindResult::default());
+}
+
+#[tokio::test]
+async fn the_peer_has_to_be_the_expected_one() {
+    let (listener, address) = listen().await;
+    let responder = responder(&patient());
+    let answer = MtaBindResult::Authenticated(MtaResponder {
+        responder_name: vere_x400::ber::Ia5String::new("mta-b").unwrap(),
+        responder_credentials: Credentials::Simple(Password::ia5(b"terces")),
+        ..MtaResponder::default()
+    });
+    let cases = [
+        ("mta-b", "terces", true),
+        ("mta-b", "wrong", false),
+        ("mta-c", "terces", false),
+    ];
+    for (name, password, fits) in cases {
+        let mut peer = peer(address, NORMAL, &patient());
+        peer.expected = Some(Expected {
+            name: name.to_owned(),
+            password: Some(vere_units::Secret::new(password.into())),
+        });
+        let answering = async {
+            let (stream, address) = listener.accept().await.unwrap();
+            let remote = Remote { address, tls: None };
+            let caller = respond(&responder, Box::new(stream), remote).await.unwrap();
+            let mut open = caller
+                .answer(async { Decision::Accept(answer.clone()) })
+                .await
+                .unwrap();
+            open.next().await
+        };
+        let opening = async {
+            let opened = initiate(&peer, Names::new("mta-a").next()).await;
+            opened
+                .map(|_| ())
+                .map_err(|error| error.refusal().unwrap().clone())
+        };
+        let (opened, _) = tokio::join!(opening, answering);
+        assert_eq!(
+            opened,
+            if fits {
+                Ok(())
+            } else {
+                Err(Refusal::Unexpected)
+            }
+        );
+    }
 }
 
 #[tokio::test]
