@@ -142,7 +142,10 @@ impl OpenAssociation {
         loop {
             match self.driver.next(&mut Feed::new()).await {
                 Happening::Late => return Next::Idle,
-                Happening::Closed => return Next::Ended(self.conclude(End::Closed).await),
+                Happening::Closed => {
+                    let end = self.driver.end(None);
+                    return Next::Ended(self.conclude(end).await);
+                }
                 Happening::Event(event) => {
                     if let Some(next) = self.told(event).await {
                         return next;
@@ -254,7 +257,7 @@ impl OpenAssociation {
                     let end = self.driver.end(Some(cause));
                     return self.conclude(end).await;
                 }
-                Happening::Closed => return End::Closed,
+                Happening::Closed => return self.driver.end(None),
                 Happening::Event(_) | Happening::Late => {}
             }
         }

@@ -141,7 +141,10 @@ impl OpenAssociation {
                     let end = self.driver.end(Some(cause));
                     return Part::Ended(self.conclude(end).await);
                 }
-                Happening::Closed => return Part::Ended(self.conclude(End::Closed).await),
+                Happening::Closed => {
+                    let end = self.driver.end(None);
+                    return Part::Ended(self.conclude(end).await);
+                }
                 Happening::Event(Event::TurnPlease(priority)) => self.note_turn(priority),
                 Happening::Event(_) | Happening::Late => {}
             }
@@ -189,16 +192,17 @@ impl OpenAssociation {
                         return Err(NotReceived::Broken(partial, Some(error.into())));
                     }
                 }
-                Part::Complete(_) => {
-                    return self.complete(partial.octets).await;
-                }
+                Part::Complete(_) => return self.complete(partial.octets).await,
                 Part::Interrupted(_) => return Err(NotReceived::Broken(partial, None)),
                 Part::Ended(end) => return Err(NotReceived::Broken(partial, Some(end))),
                 Part::Discarded => return Err(NotReceived::Discarded),
             }
             if partial.length > max {
-                // A transfer that has just ended needs no refusal.
-                let _refused = self.refuse(Exception::ReceivingAbilityJeopardized).await;
+                let reason = Exception::ReceivingAbilityJeopardized;
+                if self.refuse(reason).await.is_err() {
+                    self.driver.machine.abort(None);
+                    let _end = self.conclude(End::Closed).await;
+                }
                 return Err(NotReceived::TooLong);
             }
         }

@@ -101,7 +101,8 @@ impl OpenAssociation {
                     return Outcome::broken(self.conclude(end).await, broken);
                 }
                 Happening::Closed => {
-                    return Outcome::broken(self.conclude(End::Closed).await, before);
+                    let end = self.driver.end(None);
+                    return Outcome::broken(self.conclude(end).await, before);
                 }
                 Happening::Event(_) | Happening::Late => {}
             }
