@@ -208,6 +208,17 @@ impl Driver {
         }
     }
 
+    /// The end of an association that has ended, though no event has told so yet.
+    pub(crate) fn untold_end(&mut self) -> Option<End> {
+        self.gather();
+        let aborted = |event: &Event| matches!(event, Event::Aborted(..));
+        let place = self.events.iter().position(aborted);
+        match place.and_then(|place| self.events.remove(place)) {
+            Some(Event::Aborted(cause, _)) => Some(self.end(Some(cause))),
+            _ => self.closed.then(|| self.end(None)),
+        }
+    }
+
     /// A bound has passed that the machine does not know.
     pub(crate) fn abort_late(&mut self, wait: Wait) {
         self.late = Some(wait);

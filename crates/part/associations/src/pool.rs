@@ -343,7 +343,8 @@ impl Task {
                 return Ok(());
             }
             if !asked {
-                open.please_turn(TURN_PRIORITY).await?;
+                // An association that has ended meanwhile is told by the next event.
+                let _asked = open.please_turn(TURN_PRIORITY).await;
                 asked = true;
             }
             let limit = self.shared.settings.peer.bounds.turn;

@@ -1,7 +1,7 @@
 //! Transfers of this side.
 
 use bytes::Bytes;
-use vere_osi::association::Event;
+use vere_osi::association::{AssociationError, Event};
 use vere_osi::rtse::Broken;
 use vere_osi::session::Exception;
 
@@ -28,7 +28,10 @@ impl OpenAssociation {
         }
         let (mut feed, length) = wrapped::<Feed>(self.context, apdu);
         match self.driver.machine.transfer(length) {
-            Err(error) => Outcome::NotTransferred(error.into(), None),
+            Err(error) => {
+                let end = self.end_behind(error).await;
+                Outcome::NotTransferred(not_begun(end), None)
+            }
             Ok(_) => self.send(&mut feed, None, note).await,
         }
     }
@@ -48,7 +51,7 @@ impl OpenAssociation {
             false => self.driver.machine.discard_broken(broken),
         };
         if let Err(error) = begun {
-            let end = End::Host(error);
+            let end = self.end_behind(error).await;
             return Outcome::broken(end, Some(broken.clone()));
         }
         match resumed {
@@ -56,6 +59,14 @@ impl OpenAssociation {
             false => feed.clear(),
         }
         self.send(&mut feed, Some(broken), &mut |_| {}).await
+    }
+
+    /// The end that a refused request hints at, or the fault of the host.
+    async fn end_behind(&mut self, error: AssociationError) -> End {
+        match self.driver.untold_end() {
+            Some(end) => self.conclude(end).await,
+            None => error.into(),
+        }
     }
 
     /// A transfer that was complete before is told by an abort: the association has ended with it.
@@ -107,6 +118,13 @@ impl OpenAssociation {
                 Happening::Event(_) | Happening::Late => {}
             }
         }
+    }
+}
+
+fn not_begun(end: End) -> NotTransferred {
+    match end {
+        End::Host(error) => error.into(),
+        end => end.into(),
     }
 }
 

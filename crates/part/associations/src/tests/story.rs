@@ -126,6 +126,24 @@ async fn an_apdu_that_is_too_long_is_refused() {
     assert_eq!(receiving.await.unwrap(), End::Released);
 }
 
+/// The peer aborts while the turn goes to it: the next transfer tells the end.
+#[tokio::test]
+async fn an_end_that_nobody_has_asked_for_is_told_by_a_transfer() {
+    let (mut a, b) = pair(NORMAL, &patient()).await;
+    let aborting = tokio::spawn(async move {
+        tokio::time::sleep(millis(100)).await;
+        b.abort().await;
+    });
+    tokio::time::sleep(millis(200)).await;
+    a.give_turn().await.unwrap();
+    let outcome = a.transfer(&apdu(1, 10)).await;
+    let Outcome::NotTransferred(NotTransferred::Ended(End::Aborted(_)), None) = &outcome else {
+        panic!("{outcome:?}")
+    };
+    assert!(a.ended().is_some());
+    aborting.await.unwrap();
+}
+
 #[tokio::test]
 async fn requests_without_a_place_are_errors() {
     let (_a, mut b) = pair(NORMAL, &patient()).await;
