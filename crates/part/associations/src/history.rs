@@ -1,0 +1,115 @@
+//! What a receiver remembers of the transfers of one peer: confirmed ones, and parts of broken ones.
+//!
+//! The memory is that of a process. A receiver that has to recognise transfers after its own end keeps names on stable storage.
+
+use std::collections::VecDeque;
+
+use crate::open::{Activity, Resumption};
+use crate::receive::Partial;
+
+/// Transfers of one peer. A history must not be shared between peers: names are what a peer says.
+#[derive(Debug)]
+pub struct History {
+    entries: VecDeque<Entry>,
+    entries_max: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// Each resumption gives a transfer one more name.
+    names: Vec<Activity>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// An association is receiving the transfer, or the host is making its APDU safe.
+    Busy,
+    Partial(Partial),
+    Received,
+}
+
+/// The answer to a resumption.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Known {
+    /// The octets before the checkpoint are there: `continue_from` their number, and `collect` the rest.
+    Partial(Partial),
+    /// The transfer was confirmed: `already_received`.
+    Received,
+    /// The transfer is not known, or not up to this checkpoint: `refuse`.
+    Unknown,
+    /// Another association, whose end this side has not seen yet, is receiving the transfer: `abort`. The peer asks again.
+    Busy,
+}
+
+impl History {
+    /// A history of at most this many transfers; the oldest is forgotten first.
+    #[must_use]
+    pub const fn new(entries_max: usize) -> Self {
+        Self {
+            entries: VecDeque::new(),
+            entries_max,
+        }
+    }
+
+    /// A transfer begins. `received`, `broke` or `forget` must follow.
+    pub fn begun(&mut self, activity: &Activity) {
+        self.put(activity, State::Busy);
+    }
+
+    /// The APDU of this activity is safe. Call it before `confirm`.
+    pub fn received(&mut self, activity: &Activity) {
+        self.put(activity, State::Received);
+    }
+
+    /// The transfer of this activity broke off.
+    pub fn broke(&mut self, activity: &Activity, partial: Partial) {
+        self.put(activity, State::Partial(partial));
+    }
+
+    /// Forgets a transfer that the peer has discarded, or that was refused.
+    pub fn forget(&mut self, activity: &Activity) {
+        self.entries.retain(|entry| !entry.names.contains(activity));
+    }
+
+    /// What is known of a transfer that the peer wants to continue. The transfer has both names from now on.
+    pub fn resumed(&mut self, resumption: &Resumption) -> Known {
+        let named = |entry: &&mut Entry| entry.names.contains(&resumption.old);
+        let known = match self.entries.iter_mut().find(named) {
+            // The octets before the beginning are always there.
+            None if resumption.checkpoint == 0 => Known::Partial(Partial::default()),
+            None => Known::Unknown,
+            Some(entry) => {
+                if !entry.names.contains(&resumption.new) {
+                    entry.names.push(resumption.new.clone());
+                }
+                match &entry.state {
+                    State::Received => Known::Received,
+                    State::Busy => Known::Busy,
+                    State::Partial(partial) => partial
+                        .before(resumption.checkpoint)
+                        .map_or(Known::Unknown, Known::Partial),
+                }
+            }
+        };
+        if matches!(known, Known::Partial(_)) {
+            self.begun(&resumption.new);
+        }
+        known
+    }
+
+    fn put(&mut self, activity: &Activity, state: State) {
+        // Without the name of a session nothing can be found again.
+        if activity.session.is_none() {
+            return;
+        }
+        let mut entries = self.entries.iter();
+        let found = entries.position(|entry| entry.names.contains(activity));
+        let known = found.and_then(|place| self.entries.remove(place));
+        let names = known.map_or_else(|| vec![activity.clone()], |entry| entry.names);
+        self.entries.push_back(Entry { names, state });
+        while self.entries.len() > self.entries_max {
+            self.entries.pop_front();
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! Associations with one peer, for its callers.
+//!
+//! A lane is a place for one association, with a task. A permanent lane opens its association at once and again after an end; a
+//! lane on demand opens it for an APDU, and releases it when it is idle. A pool has no queue: callers wait for a free lane in
+//! their order, and what becomes of an APDU that was not transferred is theirs to decide.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+use vere_osi::rtse::Broken;
+use vere_osi::session::Exception;
+
+use crate::bounds::Wait;
+use crate::end::End;
+use crate::history::{History, Known};
+use crate::initiate::{OpenError, Peer, initiate};
+use crate::names::Names;
+use crate::open::{Activity, Next, OpenAssociation, Resumption};
+use crate::outcome::{NotTransferred, Outcome};
+use crate::receive::{NotReceived, Partial};
+
+/// Transfers of the peer that a pool remembers.
+const HISTORY_MAX: usize = 256;
+
+/// The priority with which a lane asks for the turn.
+const TURN_PRIORITY: u32 = 1;
+
+/// Settings of a pool.
+#[derive(Debug, Clone)]
+pub struct PoolSettings {
+    /// The peer.
+    pub peer: Peer,
+    /// Lanes whose associations are always open.
+    pub permanent: usize,
+    /// All lanes; at least 1.
+    pub most: usize,
+    /// Pause of a permanent lane after a failure.
+    pub pause: Duration,
+    /// The longest APDU of the peer that is received.
+    pub apdu_max: u64,
+}
+
+impl PoolSettings {
+    /// One lane on demand.
+    #[must_use]
+    pub const fn new(peer: Peer) -> Self {
+        Self {
+            peer,
+            permanent: 0,
+            most: 1,
+            pause: Duration::from_secs(10),
+            apdu_max: 64 << 20,
+        }
+    }
+}
+
+/// An APDU of the peer, that has come over an association of a pool.
+#[derive(Debug)]
+pub struct Delivered {
+    /// The APDU.
+    pub apdu: Vec<Bytes>,
+    /// Answer with true when the APDU is safe, within `Bounds::hold`. After an answer that comes too late, which fails, the peer
+    /// is still responsible.
+    pub safe: oneshot::Sender<bool>,
+}
+
+/// No transfer by a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PoolError {
+    /// No association could be opened. The APDU may be sent again.
+    NotOpen(OpenError),
+    /// The pool has ended. The APDU may have been transferred if it was given before.
+    Ended,
+}
+
+#[derive(Debug)]
+struct Job {
+    apdu: Vec<Bytes>,
+    broken: Option<Broken>,
+    answer: oneshot::Sender<Result<Outcome, PoolError>>,
+    permit: OwnedSemaphorePermit,
+}
+
+#[derive(Debug)]
+struct Lane {
+    jobs: mpsc::Sender<Job>,
+    busy: bool,
+    open: bool,
+    /// Whether an APDU of the peer is coming.
+    receiving: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: PoolSettings,
+    names: Arc<Names>,
+    lanes: Mutex<Vec<Lane>>,
+    history: Mutex<History>,
+    free: Arc<Semaphore>,
+    incoming: Option<mpsc::Sender<Delivered>>,
+}
+
+/// Associations with one peer. Their connections close when the value is dropped.
+#[derive(Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Shared {
+    fn lanes(&self) -> MutexGuard<'_, Vec<Lane>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with(&self, lane: usize, change: impl FnOnce(&mut Lane)) {
+        if let Some(lane) = self.lanes().get_mut(lane) {
+            change(lane);
+        }
+    }
+
+    /// Takes a free lane: one with an open association before one without, and one that receives last of all.
+    fn take(&self) -> Option<mpsc::Sender<Job>> {
+        let mut lanes = self.lanes();
+        let free = lanes.iter_mut().filter(|lane| !lane.busy);
+        let lane = free.min_by_key(|lane| (lane.receiving, !lane.open))?;
+        lane.busy = true;
+        Some(lane.jobs.clone())
+    }
+}
+
+impl Pool {
+    /// Starts a pool, within a tokio runtime. APDUs of the peer go to `incoming`; without it they are refused.
+    #[must_use]
+    pub fn start(
+        settings: PoolSettings,
+        names: Arc<Names>,
+        incoming: Option<mpsc::Sender<Delivered>>,
+    ) -> Self {
+        let most = settings.most.max(1);
+        let permanent = settings.permanent;
+        let (lanes, jobs): (Vec<_>, Vec<_>) = (0..most).map(|_| lane()).unzip();
+        let shared = Arc::new(Shared {
+            settings,
+            names,
+            lanes: Mutex::new(lanes),
+            history: Mutex::new(History::new(HISTORY_MAX)),
+            free: Arc::new(Semaphore::new(most)),
+            incoming,
+        });
+        let spawn = |(lane, jobs)| {
+            let task = Task {
+                shared: Arc::clone(&shared),
+                lane,
+                jobs,
+                permanent: lane < permanent,
+                open: None,
+            };
+            tokio::spawn(task.run())
+        };
+        let tasks = jobs.into_iter().enumerate().map(spawn).collect();
+        Self { shared, tasks }
+    }
+
+    /// Lanes that are free now.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.shared.free.available_permits()
+    }
+
+    /// Associations that are open now.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.shared.lanes().iter().filter(|lane| lane.open).count()
+    }
+
+    /// Transfers an APDU over a free lane; waits until one is free.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError`] without an association.
+    pub async fn transfer(&self, apdu: Vec<Bytes>) -> Result<Outcome, PoolError> {
+        self.give(apdu, None).await
+    }
+
+    /// Settles a transfer that broke off, over a free lane.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError`] without an association; the transfer is as unsettled as before.
+    pub async fn settle(&self, broken: Broken, apdu: Vec<Bytes>) -> Result<Outcome, PoolError> {
+        self.give(apdu, Some(broken)).await
+    }
+
+    /// Releases the associations and ends the pool. Transfers in progress come to their ends before.
+    pub async fn close(mut self) {
+        self.shared.free.close();
+        self.shared.lanes().clear();
+        for task in std::mem::take(&mut self.tasks) {
+            // A lane that has panicked has no association either.
+            let _ended = task.await;
+        }
+    }
+
+    async fn give(&self, apdu: Vec<Bytes>, broken: Option<Broken>) -> Result<Outcome, PoolError> {
+        let free = Arc::clone(&self.shared.free);
+        let permit = free.acquire_owned().await.map_err(|_| PoolError::Ended)?;
+        let jobs = self.shared.take().ok_or(PoolError::Ended)?;
+        let (answer, answered) = oneshot::channel();
+        let job = Job {
+            apdu,
+            broken,
+            answer,
+            permit,
+        };
+        // A free lane has no other job. From here on the lane is busy until the job is done, whether the caller waits or not.
+        jobs.try_send(job).map_err(|_| PoolError::Ended)?;
+        answered.await.map_err(|_| PoolError::Ended)?
+    }
+}
+
+fn lane() -> (Lane, mpsc::Receiver<Job>) {
+    let (jobs, receiver) = mpsc::channel(1);
+    let lane = Lane {
+        jobs,
+        busy: false,
+        open: false,
+        receiving: false,
+    };
+    (lane, receiver)
+}
+
+/// The task of a lane.
+struct Task {
+    shared: Arc<Shared>,
+    lane: usize,
+    jobs: mpsc::Receiver<Job>,
+    permanent: bool,
+    open: Option<OpenAssociation>,
+}
+
+impl Task {
+    async fn run(mut self) {
+        let mut again = Instant::now();
+        loop {
+            if let Some(open) = &mut self.open {
+                tokio::select! {
+                    biased;
+                    next = open.next() => self.happened(next).await,
+                    job = self.jobs.recv() => match job {
+                        Some(job) => self.work(job).await,
+                        None => return self.release().await,
+                    },
+                }
+            } else {
+                tokio::select! {
+                    job = self.jobs.recv() => match job {
+                        Some(job) => self.work(job).await,
+                        None => return,
+                    },
+                    () = sleep_until(again), if self.permanent => {
+                        again = Instant::now() + self.shared.settings.pause;
+                        // The next attempt follows after the pause; a job has its own attempt before.
+                        let _opened = self.connect().await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn connect(&mut self) -> Result<(), OpenError> {
+        let (open, _) = initiate(&self.shared.settings.peer, self.shared.names.next()).await?;
+        self.set(Some(open));
+        Ok(())
+    }
+
+    fn set(&mut self, open: Option<OpenAssociation>) {
+        let is_open = open.is_some();
+        self.shared.with(self.lane, |lane| lane.open = is_open);
+        self.open = open;
+    }
+
+    async fn work(&mut self, job: Job) {
+        let reused = self.open.is_some();
+        let mut done = self.attempt(&job).await;
+        // The peer may have closed an idle association a moment ago.
+        if reused && let Ok(Outcome::NotTransferred(NotTransferred::Ended(_), None)) = done {
+            done = self.attempt(&job).await;
+        }
+        self.shared.with(self.lane, |lane| lane.busy = false);
+        drop(job.permit);
+        // A caller that waits no more has given the APDU up.
+        let _told = job.answer.send(done);
+    }
+
+    async fn attempt(&mut self, job: &Job) -> Result<Outcome, PoolError> {
+        if self.open.is_none() {
+            self.connect().await.map_err(PoolError::NotOpen)?;
+        }
+        let outcome = match self.turn().await {
+            Err(end) => Outcome::broken(end, job.broken.clone()),
+            Ok(()) => match (&mut self.open, &job.broken) {
+                (None, broken) => Outcome::broken(End::Closed, broken.clone()),
+                (Some(open), None) => open.transfer(&job.apdu).await,
+                (Some(open), Some(broken)) => open.settle(broken, &job.apdu).await,
+            },
+        };
+        self.forget_ended();
+        Ok(outcome)
+    }
+
+    fn forget_ended(&mut self) {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.ended().is_some())
+        {
+            self.set(None);
+        }
+    }
+
+    /// Gets the turn; transfers of the peer that come first are received.
+    async fn turn(&mut self) -> Result<(), End> {
+        let mut asked = false;
+        loop {
+            let Some(open) = &mut self.open else {
+                return Err(End::Closed);
+            };
+            if open.has_turn() {
+                return Ok(());
+            }
+            if !asked {
+                // An association that has ended meanwhile is told by the next event.
+                let _asked = open.please_turn(TURN_PRIORITY).await;
+                asked = true;
+            }
+            let limit = self.shared.settings.peer.bounds.turn;
+            match timeout(limit, open.next()).await.unwrap_or(Next::Idle) {
+                Next::Idle => {
+                    self.abort().await;
+                    return Err(End::Late(Wait::Turn));
+                }
+                Next::Ended(end) => {
+                    self.set(None);
+                    return Err(end);
+                }
+                next => self.happened(next).await,
+            }
+        }
+    }
+
+    async fn happened(&mut self, next: Next) {
+        match next {
+            Next::Incoming(activity) => self.incoming(activity, Partial::default()).await,
+            Next::Resume(resumption) => self.resumed(resumption).await,
+            Next::TurnWanted(_) => {
+                if let Some(open) = &mut self.open {
+                    // A request that crossed a change of the turn is void.
+                    let _given = open.give_turn().await;
+                }
+            }
+            Next::Idle if !self.permanent => self.release().await,
+            Next::Ended(_) => self.set(None),
+            Next::Idle | Next::Turn | Next::Reconfirmed | Next::GivenUp => {}
+        }
+        self.forget_ended();
+    }
+
+    async fn release(&mut self) {
+        let open = self.open.take();
+        self.set(None);
+        if let Some(open) = open {
+            // Without the turn the association is aborted.
+            let _end = open.release().await;
+        }
+    }
+
+    async fn abort(&mut self) {
+        let open = self.open.take();
+        self.set(None);
+        if let Some(open) = open {
+            open.abort().await;
+        }
+    }
+
+    async fn resumed(&mut self, resumption: Resumption) {
+        let Some(open) = &mut self.open else {
+            return;
+        };
+        let known = self.shared.history().resumed(&resumption);
+        match known {
+            // Errors: the peer has gone meanwhile, which the next event tells.
+            Known::Received => {
+                let _answered = open.already_received();
+            }
+            Known::Unknown => {
+                let unknown = Exception::UnrecoverableProceduralError;
+                let _answered = open.refuse(unknown).await;
+            }
+            Known::Busy => self.abort().await,
+            Known::Partial(partial) => {
+                if open.continue_from(partial.length()).is_ok() {
+                    self.incoming(resumption.new, partial).await;
+                }
+            }
+        }
+    }
+
+    async fn incoming(&mut self, activity: Activity, begun: Partial) {
+        let Some(open) = &mut self.open else {
+            return;
+        };
+        let Some(incoming) = &self.shared.incoming else {
+            let _refused = open.refuse(Exception::LocalUserError).await;
+            return;
+        };
+        self.shared.history().begun(&activity);
+        self.shared.with(self.lane, |lane| lane.receiving = true);
+        match open.collect(begun, self.shared.settings.apdu_max).await {
+            Ok(apdu) => {
+                let limit = self.shared.settings.peer.bounds.hold;
+                if delivered(incoming, apdu, limit).await {
+                    self.shared.history().received(&activity);
+                    // Without a confirmation the peer asks again, and the history answers.
+                    let _confirmed = open.confirm().await;
+                } else {
+                    // A complete transfer cannot be refused any more.
+                    self.shared.history().forget(&activity);
+                    self.abort().await;
+                }
+            }
+            Err(NotReceived::Broken(partial, _)) => self.shared.history().broke(&activity, partial),
+            Err(_) => self.shared.history().forget(&activity),
+        }
+        self.shared.with(self.lane, |lane| lane.receiving = false);
+    }
+}
+
+/// Whether the host says in time that the APDU is safe.
+async fn delivered(incoming: &mpsc::Sender<Delivered>, apdu: Vec<Bytes>, limit: Duration) -> bool {
+    let (safe, answer) = oneshot::channel();
+    let told = async {
+        incoming.send(Delivered { apdu, safe }).await.is_ok() && answer.await.unwrap_or(false)
+    };
+    timeout(limit, told).await.unwrap_or(false)
+}

@@ -1,0 +1,13 @@
+//! Both roles over loopback.
+
+mod chaos;
+mod help;
+mod histories;
+mod many;
+mod measured;
+mod pools;
+mod refusals;
+mod secured;
+mod silent;
+mod story;
+mod tshark;
