@@ -5,7 +5,7 @@ use bytes::Bytes;
 use vere_ber::{decode, encode};
 use vere_x400::ipm::InformationObject;
 use vere_x400::{
-    Apdu, MtaBindArgument, MtaBindError, MtaBindResult, OrAddress, downgrade_message,
+    Apdu, Attributes, MtaBindArgument, MtaBindError, MtaBindResult, OrAddress, downgrade_message,
     downgrade_probe, downgrade_report,
 };
 
@@ -119,12 +119,23 @@ pub(super) fn address(octets: &[u8]) {
     if let Ok(read) = decode::<OrAddress>(&Bytes::copy_from_slice(octets)) {
         assert_eq!(decode(&encode(&read)), Ok(read.clone()));
         if let Ok(attributes) = read.attributes()
+            && has_text(&attributes)
             && let Ok(composed) = attributes.to_address()
         {
             printed(&composed);
         }
         printable(&read.to_string());
     }
+}
+
+/// Whether the text forms have the values: spaces at an end and control characters have no text.
+fn has_text(attributes: &Attributes) -> bool {
+    let plain = |text: &str| text.trim() == text && !text.chars().any(char::is_control);
+    attributes.iter().all(|(_, text)| plain(text))
+        && attributes
+            .domain_defined
+            .iter()
+            .all(|(kind, text)| plain(kind) && plain(text))
 }
 
 /// Both text forms are the same address.

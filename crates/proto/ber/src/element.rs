@@ -21,20 +21,18 @@ pub struct Element<'a> {
     pub raw: &'a [u8],
     pub(crate) source: &'a Bytes,
     /// Levels of values that may be inside.
-    pub(crate) levels: usize,
+    pub(crate) levels: u8,
 }
 
 impl<'a> Element<'a> {
     /// The first value of `octets`, a part of `source`.
-    pub(crate) fn first(source: &'a Bytes, octets: &'a [u8], levels: usize) -> Result<Self, Fault> {
-        let levels = levels.checked_sub(1).ok_or(Fault::Depth)?;
+    #[inline]
+    pub(crate) fn first(source: &'a Bytes, octets: &'a [u8], levels: u8) -> Result<Self, Fault> {
+        let inside = levels.checked_sub(1).ok_or(Fault::Depth)?;
         let header = Header::read(octets, 0)?;
         let (contents_end, end) = match header.end(octets, 0)? {
             Some(end) => (end, end),
-            None => {
-                let end = extent_within(octets, 0, levels.saturating_add(1))?;
-                (end.saturating_sub(END_OF_CONTENTS.len()), end)
-            }
+            None => indefinite(octets, levels)?,
         };
         Ok(Self {
             tag: header.tag,
@@ -42,7 +40,7 @@ impl<'a> Element<'a> {
             contents: octets.get(header.octets..contents_end).unwrap_or_default(),
             raw: octets.get(..end).unwrap_or_default(),
             source,
-            levels,
+            levels: inside,
         })
     }
 
@@ -149,6 +147,13 @@ impl<'a> Element<'a> {
             false => Ok(self.contents),
         }
     }
+}
+
+/// The ends of the contents and of the value, whose length is indefinite.
+#[cold]
+fn indefinite(octets: &[u8], levels: u8) -> Result<(usize, usize), Fault> {
+    let end = extent_within(octets, 0, usize::from(levels))?;
+    Ok((end.saturating_sub(END_OF_CONTENTS.len()), end))
 }
 
 /// The primitive values inside a value, at any depth. Headers of constructed values and end-of-contents octets are

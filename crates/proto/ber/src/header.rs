@@ -47,6 +47,7 @@ impl Header {
     /// # Errors
     /// [`Fault::Truncated`] for octets that end inside the header; [`Fault::Oversized`] for a tag number above 28 bits
     /// and a length above 63 bits; [`Fault::Indefinite`] for a primitive value without a length.
+    #[inline]
     pub fn read(octets: &[u8], offset: usize) -> Result<Self, Fault> {
         let mut cursor = Cursor {
             octets,
@@ -79,6 +80,7 @@ impl Header {
     }
 
     /// The end of the contents of the value that begins at `at`, inside `octets`. `None` for an indefinite length.
+    #[inline]
     pub(crate) fn end(&self, octets: &[u8], at: usize) -> Result<Option<usize>, Fault> {
         let Length::Definite(length) = self.length else {
             return Ok(None);

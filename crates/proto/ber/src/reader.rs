@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::bounds::DEPTH_MAX;
+use super::bounds::LEVELS_MAX;
 use super::element::Element;
 use super::error::Fault;
 use super::header::Header;
@@ -13,17 +13,17 @@ use super::tag::Tag;
 pub struct Reader<'a> {
     rest: &'a [u8],
     source: &'a Bytes,
-    levels: usize,
+    levels: u8,
 }
 
 impl<'a> Reader<'a> {
     /// Reads the values of all octets of `source`.
     #[must_use]
     pub fn new(source: &'a Bytes) -> Self {
-        Self::nested(source, source, DEPTH_MAX)
+        Self::nested(source, source, LEVELS_MAX)
     }
 
-    pub(crate) const fn nested(rest: &'a [u8], source: &'a Bytes, levels: usize) -> Self {
+    pub(crate) const fn nested(rest: &'a [u8], source: &'a Bytes, levels: u8) -> Self {
         Self {
             rest,
             source,
@@ -135,6 +135,7 @@ impl<'a> Element<'a> {
 impl<'a> Iterator for Reader<'a> {
     type Item = Result<Element<'a>, Fault>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;

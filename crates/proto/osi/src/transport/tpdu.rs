@@ -240,9 +240,13 @@ fn put_connection(to: &mut BytesMut, code: u8, connection: &Connection) {
     if let Some(selector) = &connection.called {
         put_parameter(to, CALLED, selector);
     }
+    if connection.alternative {
+        put_parameter(to, ALTERNATIVE_CLASSES, &[0]);
+    }
     if let Some(size) = connection.size.preferred {
         let units = (size / 128).to_be_bytes();
-        put_parameter(to, PREFERRED_SIZE, units.get(2..).unwrap_or(&units));
+        let zeros = units.iter().take_while(|octet| **octet == 0).count();
+        put_parameter(to, PREFERRED_SIZE, units.get(zeros..).unwrap_or_default());
     }
 }
 
@@ -286,7 +290,7 @@ fn parameter(to: &mut Connection, code: u8, value: Bytes) -> Result<(), TpduErro
                 .fold(0_u32, |sum, octet| (sum << 8) | u32::from(*octet));
             match units {
                 0 => return Err(TpduError::Value(code)),
-                units => to.size.preferred = Some(units.saturating_mul(128)),
+                units => to.size.preferred = Some(units.min(u32::MAX / 128).saturating_mul(128)),
             }
         }
         (TPDU_SIZE | PREFERRED_SIZE, _) => return Err(TpduError::Value(code)),
