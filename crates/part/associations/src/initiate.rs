@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use vere_ber::Ia5String;
 use vere_net::connect::{ConnectError, ConnectOptions, connect};
 use vere_net::tls::ClientTls;
 use vere_osi::Limits;
@@ -15,7 +16,6 @@ use vere_osi::rtse::{ConnectionData, DialogueMode, RefuseReason, SessionConnecti
 use vere_osi::session::RefuseReason as SessionRefusal;
 use vere_osi::transport::TransportError;
 use vere_units::Secret;
-use vere_x400::ber::Ia5String;
 use vere_x400::{
     BindForm, Credentials, MtaBindArgument, MtaBindError, MtaBindResult, MtaInitiator, Password,
 };
@@ -126,10 +126,7 @@ pub(crate) const fn form(mode: Mode) -> BindForm {
 /// # Errors
 ///
 /// For a name that is no IA5 text.
-pub fn introduction(
-    name: &str,
-    password: &[u8],
-) -> Result<MtaBindArgument, vere_x400::ber::StringError> {
+pub fn introduction(name: &str, password: &[u8]) -> Result<MtaBindArgument, vere_ber::StringError> {
     Ok(MtaBindArgument::Authenticated(MtaInitiator {
         initiator_name: Ia5String::new(name)?,
         initiator_credentials: Credentials::Simple(Password::ia5(password)),

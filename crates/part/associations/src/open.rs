@@ -7,7 +7,6 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use vere_net::tls::TlsInfo;
 use vere_osi::association::{AssociationError, Event, Mode, ResumeIndication};
-use vere_osi::ber::ObjectIdentifier;
 use vere_osi::rtse::{Broken, SessionConnectionIdentifier};
 use vere_osi::session::Exception;
 
@@ -92,7 +91,7 @@ pub struct OpenAssociation {
 
 impl OpenAssociation {
     pub(crate) fn new(driver: Box<Driver>, facts: Facts) -> Self {
-        let context = driver.machine.context(&ObjectIdentifier::MTSE);
+        let context = driver.machine.context(&vere_osi::names::MTSE);
         Self {
             driver,
             facts: Box::new(facts),

@@ -1,8 +1,8 @@
 //! The EXTERNAL around an APDU in normal mode.
 
 use bytes::Bytes;
+use vere_ber::BerError;
 use vere_osi::association::Mode;
-use vere_osi::ber::BerError;
 use vere_osi::rtse::{Unwrapper, wrapper};
 
 /// The octets that travel for an APDU, and their number. Without a context the APDU travels as it is (X.410 mode).

@@ -86,7 +86,7 @@ async fn the_peer_has_to_be_the_expected_one() {
     let (listener, address) = listen().await;
     let responder = responder(&patient());
     let answer = MtaBindResult::Authenticated(MtaResponder {
-        responder_name: vere_x400::ber::Ia5String::new("mta-b").unwrap(),
+        responder_name: vere_ber::Ia5String::new("mta-b").unwrap(),
         responder_credentials: Credentials::Simple(Password::ia5(b"terces")),
         ..MtaResponder::default()
     });
