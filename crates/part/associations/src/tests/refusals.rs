@@ -1,4 +1,4 @@
-//! Peers that are not let in, and peers that are not there.
+//! Refusals: the responder refuses a peer, or no responder answers.
 
 use vere_osi::association::{Addresses, Mode};
 use vere_osi::session::RefuseReason;
