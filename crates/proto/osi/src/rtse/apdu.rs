@@ -182,6 +182,15 @@ fn join(fields: impl IntoIterator<Item = Option<Pieces>>) -> Bytes {
     all.into_bytes()
 }
 
+/// The components of a refusal or an abort: the reason, and user data with their tag.
+fn reason_and_data(reason: Option<i64>, (tag, data): (u32, Option<&Bytes>)) -> Bytes {
+    let data = data.map(write::encoded);
+    join([
+        reason.map(|code| write::integer(Tag::context(0), code)),
+        data.map(|data| write::constructed(Tag::context(tag), [data])),
+    ])
+}
+
 fn tagged(tag: u32, components: Bytes) -> Bytes {
     write::constructed(Tag::context(tag), [Pieces::from(components)]).into_bytes()
 }
@@ -326,11 +335,7 @@ impl Rtorj {
     #[must_use]
     pub fn components(&self) -> Bytes {
         let reason = self.reason.map(RefuseReason::code);
-        let data = self.user_data.as_ref().map(write::encoded);
-        join([
-            reason.map(|code| write::integer(Tag::context(0), code)),
-            data.map(|data| write::constructed(Tag::context(1), [data])),
-        ])
+        reason_and_data(reason, (1, self.user_data.as_ref()))
     }
 
     /// The APDU in normal mode.
@@ -381,11 +386,7 @@ impl Rtab {
     #[must_use]
     pub fn components(&self) -> Bytes {
         let reason = self.reason.map(AbortReason::code);
-        let data = self.user_data.as_ref().map(write::encoded);
-        join([
-            reason.map(|code| write::integer(Tag::context(0), code)),
-            data.map(|data| write::constructed(Tag::context(2), [data])),
-        ])
+        reason_and_data(reason, (2, self.user_data.as_ref()))
     }
 
     /// The APDU in normal mode.

@@ -2,6 +2,7 @@
 
 use vere_ber::{BerError, PrintableString, TeletexString, Value, decode};
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::attribute::{Attribute, POSTAL};
@@ -202,30 +203,31 @@ impl Attributes {
     /// A personal name comes whole from one form.
     fn take_personal(&mut self, source: Source<'_>) -> Result<(), BerError> {
         let teletex: Option<TeletexPersonalName> = source.value(Kind::TeletexPersonalName)?;
-        if let Some(name) = teletex.filter(|_| self.get(Attribute::Surname).is_none()) {
-            let parts = [
-                Some(name.surname),
-                name.given_name,
-                name.initials,
-                name.generation_qualifier,
-            ];
-            for (attribute, part) in Attribute::PERSONAL.into_iter().zip(parts) {
-                self.offer(attribute, part.as_ref().map(TeletexString::text));
-            }
+        if let Some(name) = teletex {
+            let further = [name.given_name, name.initials, name.generation_qualifier];
+            self.offer_personal((name.surname, further), TeletexString::text);
         }
         let universal: Option<UniversalPersonalName> = source.value(Kind::UniversalPersonalName)?;
-        if let Some(name) = universal.filter(|_| self.get(Attribute::Surname).is_none()) {
-            let parts = [
-                Some(name.surname),
-                name.given_name,
-                name.initials,
-                name.generation_qualifier,
-            ];
-            for (attribute, part) in Attribute::PERSONAL.into_iter().zip(parts) {
-                self.offer(attribute, part.as_ref().map(UniversalText::text));
-            }
+        if let Some(name) = universal {
+            let further = [name.given_name, name.initials, name.generation_qualifier];
+            self.offer_personal((name.surname, further), UniversalText::text);
         }
         Ok(())
+    }
+
+    /// The parts of a personal name: the surname, and the others in their order. An address with a surname keeps its name.
+    fn offer_personal<T>(
+        &mut self,
+        (surname, further): (T, [Option<T>; 3]),
+        text: impl Fn(&T) -> Cow<'_, str>,
+    ) {
+        if self.get(Attribute::Surname).is_some() {
+            return;
+        }
+        let parts = std::iter::once(Some(surname)).chain(further);
+        for (attribute, part) in Attribute::PERSONAL.into_iter().zip(parts) {
+            self.offer(attribute, part.as_ref().map(&text));
+        }
     }
 
     fn take_units(&mut self, source: Source<'_>) -> Result<(), BerError> {
