@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use vere_mta400::{Destination, Mta, Names, Peers, RouteSetting, Routes};
 use vere_settings::{Settings, X400};
 
-pub use error::SwitchError;
+pub use error::{Fault, SwitchError};
 pub use peer::Reach;
 
 /// The MTA, and the ways to its peers.

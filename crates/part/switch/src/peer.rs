@@ -28,8 +28,6 @@ pub struct Reach {
     pub associations_max: usize,
     /// Associations that stay open.
     pub permanent: usize,
-    /// Messages over an association in one turn.
-    pub messages_max: u32,
     /// The name in the certificate, if the settings name one.
     certificate: Option<String>,
     tls: Option<ClientTls>,
@@ -48,10 +46,6 @@ impl Reach {
         peer
     }
 
-    /// Replaces the wait for a TCP connection.
-    pub fn set_connect(&mut self, wait: Duration) {
-        self.peer.bounds.connect = wait;
-    }
 
     pub(crate) fn of(settings: &Settings, peer: &X400Peer, terms: &Terms) -> Result<Self, Fault> {
         let tls = peer.tls.then(|| client_tls(settings)).transpose()?;
@@ -68,7 +62,6 @@ impl Reach {
             hosts: peer.addresses.clone(),
             associations_max: size(peer.associations_max),
             permanent: size(peer.permanent.min(peer.associations_max)),
-            messages_max: peer.messages_per_association_max,
             certificate: peer.certificate.clone(),
             tls,
             peer: way,

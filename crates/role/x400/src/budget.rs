@@ -16,6 +16,11 @@ impl Budget {
         self.max.set(octets);
     }
 
+    /// The bound.
+    pub(crate) fn max(&self) -> u64 {
+        self.max.get()
+    }
+
     /// Octets held now.
     pub(crate) fn held(&self) -> u64 {
         self.held.get()

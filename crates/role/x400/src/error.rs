@@ -43,7 +43,7 @@ pub enum X400Error {
     Resolver(#[from] vere_net::resolver::ResolverError),
     /// The trace log.
     #[error(transparent)]
-    Trace(#[from] vere_telemetry::trace::TraceError),
+    Trace(#[from] vere_telemetry::trace::OpenError),
     /// The endpoint of metrics.
     #[error("cannot serve metrics: {0}")]
     Metrics(io::Error),

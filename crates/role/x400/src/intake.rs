@@ -6,7 +6,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use vere_delivery::{Lines, Part};
 use vere_groups::throttle;
-use vere_mta400::{Arrival, Facts, Outcome, Refusal, Source};
+use vere_mta400::{Arrival, Outcome, Refusal, Source};
 use vere_process::clock;
 use vere_spoolwire::{Batch, SpoolError};
 use vere_units::{Timestamp, TraceId};
@@ -154,9 +154,4 @@ pub(crate) fn reported(
     let trace = process.fresh_id();
     let outcome = decide(process, Source::Local, Apdu::Report(report), (trace, now))?;
     Ok(Some((trace, outcome)))
-}
-
-/// The number of octets of a content, for logs.
-pub(crate) fn content_octets(facts: &Facts) -> u64 {
-    facts.content_octets
 }

@@ -34,6 +34,8 @@ use std::sync::Arc;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
+use vere_control::{Answer, Request};
+use vere_groups::control::Receiving;
 use vere_groups::{Groups, control, gauges, throttle};
 use vere_link::link::SpoolLink;
 use vere_net::listen::Inherited;
@@ -86,10 +88,6 @@ async fn serve(
     let intake = Rc::new(Intake::new(Rc::clone(&group)));
     process.start(&intake);
     keep_queues(&group);
-    let answer = async |groups: &Rc<Groups<Process>>, request: &_| {
-        let answer = control::answer(groups, request).await;
-        answer.unwrap_or_else(|| vere_control::Answer::Error("the MTA of X.400 does not know this".to_owned()))
-    };
     spawn_local(control::serve(Rc::clone(&groups), control, answer));
     let (health, _) = watch::channel(Health::Starting);
     gauges::start(&groups, metrics, &health).map_err(X400Error::Metrics)?;
@@ -129,6 +127,17 @@ fn keep_queues(group: &Rc<Group>) {
     spawn_local(throttle::watch_nodes(Rc::clone(group)));
     let known = Rc::clone(group);
     spawn_local(async move { known.keep_known().await });
+}
+
+/// Answers a command about queues.
+async fn answer(groups: &Rc<Groups<Process>>, request: &Request) -> Answer {
+    let process = groups.process();
+    let receiving = || Receiving {
+        bodies: vec![control::octets("incoming units", process.budget.held(), Some(process.budget.max()))],
+        ..Receiving::default()
+    };
+    let answer = control::answer(groups, request, receiving).await;
+    answer.unwrap_or_else(|| Answer::Error("the MTA of X.400 keeps nothing of this kind".to_owned()))
 }
 
 fn bind(path: &Path) -> Result<UnixListener, X400Error> {

@@ -7,7 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use vere_units::{Timestamp, TraceId};
-use vere_x400::{Apdu, BodyPart, InformationObject, Ipm};
+use vere_x400::Apdu;
+use vere_x400::ipm::{BodyPart, InformationObject, Ipm};
 
 /// Octets of a line in base64 (RFC 2045 section 6.8).
 const LINE: usize = 76;

@@ -31,7 +31,6 @@ const ADDRESSES_FRESH: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     pub(crate) pool: Rc<Pool>,
-    pub(crate) messages_max: u32,
     since: Instant,
     addresses: Vec<SocketAddr>,
 }
@@ -149,7 +148,6 @@ impl Peers {
         };
         Line {
             pool: Rc::new(Pool::start(settings, Arc::clone(&self.names), Some(incoming))),
-            messages_max: reach.messages_max,
             since: Instant::now(),
             addresses,
         }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use vere_groups::TraceIds;
 use vere_meters::pressure::Pressure;
 use vere_mta400::Mta;
-use vere_net::resolver::Resolver;
 use vere_outbound::{Outbound, OutboundMetrics};
 use vere_process::clock;
 use vere_settings::{Settings, X400};

@@ -3,7 +3,7 @@
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, GIB, KIB, MINUTE, SECOND};
 use crate::kind::Kind::{
-    Addresses, Choice, HostName, Hosts, Integer, IpAddresses, Name, OrAddress, OrAddresses, Path,
+    Addresses, Choice, HostName, Hosts, Integer, IpAddresses, OrAddress, OrAddresses, Path,
     SecretText, Size, Span, Spans, Word, Words,
 };
 
