@@ -19,7 +19,7 @@ pub enum ExportWhat {
     /// One entry.
     Entry(EntryId),
     /// All entries that meet the conditions.
-    Query(Query, Page),
+    Query(Box<Query>, Page),
 }
 
 /// Where to.

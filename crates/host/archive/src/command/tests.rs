@@ -127,10 +127,17 @@ fn a_wrong_directory_is_told() {
     ));
     let exported = exporting(
         &missing,
-        ExportWhat::Query(Query::default(), Page::default()),
+        ExportWhat::Query(Box::default(), Page::default()),
         ExportTo::Tar,
     );
     assert!(matches!(exported.result, Err(CommandError::NoArchive(_))));
+}
+
+fn probes() -> Query {
+    Query {
+        kind: Some(Kind::Probe),
+        ..Query::default()
+    }
 }
 
 fn exporting(folder: &Path, what: ExportWhat, to: ExportTo) -> Written<Exported> {
@@ -161,7 +168,7 @@ fn one_entry_goes_to_the_output_as_it_came() {
     let by = |query| {
         exporting(
             folder.path(),
-            ExportWhat::Query(query, Page::default()),
+            ExportWhat::Query(Box::new(query), Page::default()),
             ExportTo::Output,
         )
     };
@@ -196,15 +203,7 @@ fn a_directory_gets_a_file_each_and_keeps_what_it_has() {
         folder.path().join("out/deep"),
     );
     written(&archive, 0..30);
-    let what = || {
-        ExportWhat::Query(
-            Query {
-                kind: Some(Kind::Probe),
-                ..Query::default()
-            },
-            Page::default(),
-        )
-    };
+    let what = || ExportWhat::Query(Box::new(probes()), Page::default());
     let exported = exporting(&archive, what(), ExportTo::Folder(place.clone()));
     assert_eq!(
         (exported.result.unwrap().written, exported.notes.as_str()),
@@ -252,7 +251,7 @@ fn damaged_entries_are_left_out() {
     octets[place_of_content] ^= 1;
     fs::write(&segment, octets).unwrap();
     assert!(content(&archive, all[2].1).is_err());
-    let what = || ExportWhat::Query(Query::default(), Page::default());
+    let what = || ExportWhat::Query(Box::default(), Page::default());
     let some = exporting(&archive, what(), ExportTo::Folder(place.clone()));
     assert_eq!(
         some.result.unwrap_err().to_string(),
@@ -277,7 +276,7 @@ fn a_tar_stream_is_read_by_tar() {
     let folder = folder();
     let (archive, place) = (folder.path().join("archive"), folder.path().join("out"));
     written(&archive, 0..60);
-    let what = ExportWhat::Query(Query::default(), Page::default());
+    let what = ExportWhat::Query(Box::default(), Page::default());
     let exported = exporting(&archive, what, ExportTo::Tar);
     assert_eq!(exported.result.unwrap().written, 60);
     fs::create_dir(&place).unwrap();

@@ -19,112 +19,74 @@ fn those(condition: impl Fn(u64) -> bool) -> Vec<u64> {
     (0..200).filter(|number| condition(*number)).collect()
 }
 
+/// A query with some conditions.
+fn with(change: impl FnOnce(&mut Query)) -> Query {
+    let mut query = Query::default();
+    change(&mut query);
+    query
+}
+
+fn text(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
 #[test]
 fn every_condition_selects() {
-    let text = |text: &str| Some(text.to_owned());
-    let cases: [(Query, Vec<u64>); 13] = [
+    let from_19 = |number| number % 3 != 2 && (number == 19 || number >= 190);
+    let cases: [(Query, Vec<u64>); 14] = [
         (Query::default(), those(|_| true)),
         (
-            Query {
-                since: Some(at(150_000)),
-                ..Query::default()
-            },
+            with(|query| query.since = Some(at(150_000))),
             those(|number| number >= 150),
         ),
         (
-            Query {
-                until: Some(at(61_000)),
-                ..Query::default()
-            },
+            with(|query| query.until = Some(at(61_000))),
             those(|number| number < 61),
         ),
         (
-            Query {
-                since: Some(at(59_000)),
-                until: Some(at(60_000)),
-                ..Query::default()
-            },
+            with(|query| (query.since, query.until) = (Some(at(59_000)), Some(at(60_000)))),
             vec![59],
         ),
+        (with(|query| query.trace = Some(entry(77).trace)), vec![77]),
+        // Entry 70, and the report about it.
+        (with(|query| query.identifier = text("id70")), vec![70, 140]),
         (
-            Query {
-                trace: Some(entry(77).trace),
-                ..Query::default()
-            },
-            vec![77],
-        ),
-        // Entry 71 and 140, a report about it.
-        (
-            Query {
-                identifier: text("id70"),
-                ..Query::default()
-            },
-            vec![70, 140],
+            with(|query| query.originator = text("s=from19")),
+            those(from_19),
         ),
         (
-            Query {
-                originator: text("s=from19"),
-                ..Query::default()
-            },
-            those(|number| number % 3 != 2 && (number == 19 || (190..200).contains(&number))),
-        ),
-        (
-            Query {
-                recipient: text("TO150;g=n0"),
-                ..Query::default()
-            },
+            with(|query| query.recipient = text("TO150;g=n0")),
             vec![150],
         ),
         (
-            Query {
-                recipient: text("g=N2"),
-                ..Query::default()
-            },
+            with(|query| query.recipient = text("g=N2")),
             those(|number| number % 3 == 2),
         ),
         (
-            Query {
-                kind: Some(Kind::Probe),
-                ..Query::default()
-            },
+            with(|query| query.kind = Some(Kind::Probe)),
             those(|number| number % 3 == 1),
         ),
         (
-            Query {
-                source: text("peer:mta1"),
-                ..Query::default()
-            },
+            with(|query| query.source = text("peer:mta1")),
             those(|number| number % 2 == 1),
         ),
         (
-            Query {
-                destination: text("file:user4"),
-                ..Query::default()
-            },
+            with(|query| query.destination = text("file:user4")),
             those(|number| number % 5 == 4),
         ),
+        (with(|query| query.content_type = text("23")), vec![]),
+        // All conditions hold.
         (
-            Query {
-                content_type: text("23"),
-                ..Query::default()
-            },
-            vec![],
+            with(|query| {
+                (query.kind, query.source, query.since) =
+                    (Some(Kind::Probe), text("peer:mta1"), Some(at(100_000)))
+            }),
+            those(|number| number % 6 == 1 && number >= 100),
         ),
     ];
     for (query, expected) in cases {
         assert_eq!(matching(&query), expected, "{query:?}");
     }
-    // All conditions hold.
-    let query = Query {
-        kind: Some(Kind::Probe),
-        source: text("peer:mta1"),
-        since: Some(at(100_000)),
-        ..Query::default()
-    };
-    assert_eq!(
-        matching(&query),
-        those(|number| number % 6 == 1 && number >= 100)
-    );
 }
 
 #[test]

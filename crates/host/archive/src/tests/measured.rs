@@ -115,54 +115,26 @@ fn a_million() {
     });
     archive.close();
     println!("written in {:?}", begun.elapsed());
+    let base = Query::default;
     let text = |text: &str| Some(text.to_owned());
-    let at = |number: u64| Timestamp::from_millis(MINUTE + number * 60);
-    let queries = [
-        ("all", Query::default()),
-        (
-            "recipient, none",
-            Query {
-                recipient: text("S=Nobody"),
-                ..Query::default()
-            },
-        ),
-        (
-            "recipient, 200",
-            Query {
-                recipient: text("s=empfaenger4711;"),
-                ..Query::default()
-            },
-        ),
-        (
-            "originator, 1000",
-            Query {
-                originator: text("S=Sender500;"),
-                ..Query::default()
-            },
-        ),
-        (
-            "identifier",
-            Query {
-                identifier: text("[C=GB;A=Carrier;P=Acme;00000000000f0000]"),
-                ..Query::default()
-            },
-        ),
-        (
-            "trace",
-            Query {
-                trace: Some(typical(777_777, MINUTE + 777_777 * 60, &octets).trace),
-                ..Query::default()
-            },
-        ),
-        (
-            "an hour",
-            Query {
-                since: Some(at(300_000)),
-                until: Some(at(360_000)),
-                ..Query::default()
-            },
-        ),
-    ];
+    let at = |number: u64| Some(Timestamp::from_millis(MINUTE + number * 60));
+    let mut queries: Vec<(&str, Query)> = [
+        "all",
+        "no recipient",
+        "200 recipients",
+        "1000 originators",
+        "identifier",
+        "trace",
+        "an hour",
+    ]
+    .map(|name| (name, base()))
+    .into();
+    queries[1].1.recipient = text("S=Nobody");
+    queries[2].1.recipient = text("s=empfaenger4711;");
+    queries[3].1.originator = text("S=Sender500;");
+    queries[4].1.identifier = text("[C=GB;A=Carrier;P=Acme;00000000000f0000]");
+    queries[5].1.trace = Some(typical(777_777, MINUTE + 777_777 * 60, &octets).trace);
+    (queries[6].1.since, queries[6].1.until) = (at(300_000), at(360_000));
     for (name, query) in queries {
         let begun = Instant::now();
         let summary = find(folder.path(), &query, &Page::default(), |_| Ok(())).unwrap();

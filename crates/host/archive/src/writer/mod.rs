@@ -87,7 +87,18 @@ pub struct Archive {
     thread: Option<JoinHandle<()>>,
     /// Removes old days in a thread of its own: the removal of large files takes time.
     _keeper: Keeper,
-    _lock: File,
+    _lock: Lock,
+}
+
+/// The locked file.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A child between fork and exec has the file too, and would keep the lock.
+        let _ = self.0.unlock();
+    }
 }
 
 /// An entry and its caller.
@@ -246,7 +257,7 @@ impl Drop for Archive {
 }
 
 /// Takes the lock of a directory for this process.
-fn lock(folder: &Path) -> Result<File, OpenError> {
+fn lock(folder: &Path) -> Result<Lock, OpenError> {
     let path = folder.join(LOCK_NAME);
     let open = OpenOptions::new()
         .write(true)
@@ -255,7 +266,7 @@ fn lock(folder: &Path) -> Result<File, OpenError> {
         .open(&path);
     let file = open.map_err(OpenError::at(&path))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_owned())),
         Err(TryLockError::Error(error)) => Err(OpenError::at(&path)(error)),
     }
