@@ -11,8 +11,8 @@ use vere_associations::{
 use vere_mta400::{Admitted, Caller, Source};
 use vere_net::tls::TlsInfo;
 use vere_osi::session::Exception;
-use vere_x400::MtaBindError;
 
+use crate::auditing::{self, Calling};
 use crate::intake::{NotTaken, Origin};
 use crate::listeners::Reception;
 
@@ -46,9 +46,17 @@ pub(crate) async fn serve(
         }
     };
     figures.bound(matches!(decision, Decision::Accept(_)));
+    let audit = reception.intake.process().audit.as_ref();
+    let number = reception.number();
+    if let Some(audit) = audit {
+        let (peer, why) = match &admitted {
+            Ok(admitted) => (admitted.peer.as_str(), None),
+            Err(denied) => (name.as_str(), Some(denied.why.to_string())),
+        };
+        auditing::bind(audit, Calling { peer, address, number }, why.as_deref());
+    }
     let open = match caller.answer(async { decision }).await {
         Ok(open) => open,
-        Err(NotOpen::Rejected(MtaBindError::Busy)) => return,
         Err(NotOpen::Rejected(_)) => return,
         Err(NotOpen::Ended(end)) => return tracing::info!(peer = %address, %end, "no association"),
     };
@@ -63,8 +71,17 @@ pub(crate) async fn serve(
         address,
         peer: &peer,
         open,
+        transfers: 0,
     };
     let end = association.run().await;
+    if let Some(audit) = audit {
+        let calling = Calling {
+            peer: &peer,
+            address,
+            number,
+        };
+        auditing::end(audit, calling, association.transfers, &end.to_string());
+    }
     tracing::info!(peer, %address, %end, "association ended");
 }
 
@@ -105,6 +122,8 @@ struct Association<'a> {
     address: SocketAddr,
     peer: &'a str,
     open: OpenAssociation,
+    /// Units that are safe.
+    transfers: u64,
 }
 
 impl Association<'_> {
@@ -159,6 +178,7 @@ impl Association<'_> {
                 let taken = Box::pin(intake.take(origin, apdu)).await;
                 match taken {
                     Ok(_) => {
+                        self.transfers += 1;
                         self.history.borrow_mut().received(&activity);
                         // Without a confirmation the peer asks again, and the history answers.
                         let _confirmed = self.open.confirm().await;
@@ -181,7 +201,15 @@ impl Association<'_> {
     /// A complete transfer cannot be refused any more: the association ends.
     async fn not_taken(&mut self, activity: &Activity, error: &NotTaken) {
         tracing::warn!(peer = self.peer, %error, "unit not taken, its sender keeps it");
-        self.reception.intake.process().figures.refused();
+        let process = self.reception.intake.process();
+        process.figures.refused();
+        if let Some(audit) = &process.audit {
+            let origin = Origin {
+                source: Source::Peer(self.peer),
+                address: Some(self.address),
+            };
+            auditing::refused(audit, origin, &error.to_string());
+        }
         self.history.borrow_mut().forget(activity);
         self.open.break_off().await;
     }

@@ -41,6 +41,9 @@ pub enum X400Error {
     /// Names cannot be looked up.
     #[error(transparent)]
     Resolver(#[from] vere_net::resolver::ResolverError),
+    /// The archive or the audit log.
+    #[error(transparent)]
+    Archive(#[from] vere_archive::OpenError),
     /// The trace log.
     #[error(transparent)]
     Trace(#[from] vere_telemetry::trace::OpenError),

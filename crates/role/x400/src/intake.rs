@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use bytes::Bytes;
+use vere_archive::ArchiveError;
 use vere_delivery::{Lines, Part};
 use vere_groups::throttle;
 use vere_mta400::{Arrival, Outcome, Refusal, Source};
@@ -12,6 +13,7 @@ use vere_spoolwire::{Batch, SpoolError};
 use vere_units::{Timestamp, TraceId};
 use vere_x400::{Apdu, ApduError, Report};
 
+use crate::archiving;
 use crate::process::{Group, Process};
 use crate::records::{joined, parts};
 use crate::told;
@@ -25,6 +27,9 @@ pub(crate) enum NotTaken {
     /// The MTA leaves the responsibility with the sender.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The archive does not have the unit.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// The spool does not hold the unit.
     #[error("not safe in the spool: {0:?}")]
     Spool(SpoolError),
@@ -106,8 +111,9 @@ impl Intake {
         let report = outcome.report.clone();
         let mut units = vec![(trace, outcome)];
         if let Some(report) = report {
-            units.extend(reported(process, report, now)?);
+            units.push(reported(process, report, now)?);
         }
+        self.archive(origin, &units, now).await?;
         let all = units.iter().flat_map(|(trace, outcome)| parts(outcome, *trace, now));
         self.store(all.collect()).await?;
         let identifier = match units.first() {
@@ -119,6 +125,24 @@ impl Intake {
             told::received(process, from, *trace, now, outcome);
         }
         Ok(Taken { trace, identifier })
+    }
+
+    /// Archives units before anything is delivered: a unit that cannot be archived must not arrive once for each attempt of its
+    /// sender.
+    async fn archive(
+        &self,
+        origin: Origin<'_>,
+        units: &[(TraceId, Outcome)],
+        now: Timestamp,
+    ) -> Result<(), NotTaken> {
+        let Some(archive) = &self.process().archive else {
+            return Ok(());
+        };
+        for (place, (trace, outcome)) in units.iter().enumerate() {
+            let from = if place == 0 { origin } else { Origin::LOCAL };
+            archive.add(archiving::entry(from, *trace, now, outcome)).await?;
+        }
+        Ok(())
     }
 
     async fn store(&self, parts: Vec<Part>) -> Result<(), NotTaken> {
@@ -150,8 +174,8 @@ pub(crate) fn reported(
     process: &Process,
     report: Box<Report>,
     now: Timestamp,
-) -> Result<Option<(TraceId, Outcome)>, Refusal> {
+) -> Result<(TraceId, Outcome), Refusal> {
     let trace = process.fresh_id();
     let outcome = decide(process, Source::Local, Apdu::Report(report), (trace, now))?;
-    Ok(Some((trace, outcome)))
+    Ok((trace, outcome))
 }

@@ -5,6 +5,8 @@
 //! (peers), `files` (local users) and `mailboxes` (the mail store) deliver. [`vere_mta400`] decides, [`vere_groups`] has the
 //! queues. `process` is the state of the process, `trade` tells the queues what reports and events of X.400 are.
 
+mod archiving;
+mod auditing;
 mod budget;
 mod caller;
 mod error;

@@ -61,6 +61,8 @@ pub(crate) struct Reception {
     pub(crate) kept: Kept,
     tls: ServerTls,
     connections: Cell<u32>,
+    /// Binds so far.
+    binds: Cell<u64>,
     pub(crate) stop: watch::Receiver<bool>,
 }
 
@@ -77,8 +79,15 @@ impl Reception {
             kept: Kept::default(),
             tls,
             connections: Cell::new(0),
+            binds: Cell::new(0),
             stop,
         }
+    }
+
+    /// The number of the next association.
+    pub(crate) fn number(&self) -> u64 {
+        self.binds.set(self.binds.get() + 1);
+        self.binds.get()
     }
 
     /// The transfers of a peer.

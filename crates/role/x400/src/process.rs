@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+use vere_archive::{Archive, Audit};
 use vere_groups::TraceIds;
 use vere_meters::pressure::Pressure;
 use vere_mta400::Mta;
@@ -16,6 +17,7 @@ use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
 use vere_units::TraceId;
 
 use crate::budget::Budget;
+use crate::{archiving, auditing};
 use crate::error::X400Error;
 use crate::intake::Intake;
 use crate::metrics::Figures;
@@ -38,6 +40,10 @@ pub(crate) struct Process {
     pub(crate) pressure: Pressure,
     /// Memory of units that peers are sending.
     pub(crate) budget: Rc<Budget>,
+    /// `None` where the settings want no archive.
+    pub(crate) archive: Option<Archive>,
+    /// `None` where the settings want no audit log.
+    pub(crate) audit: Option<Audit>,
     trace: TraceLog,
 }
 
@@ -53,6 +59,8 @@ impl Process {
         let figures = OutboundMetrics::of(&all);
         let outbound = Outbound::new(&settings, resolver.clone(), figures, None)?;
         let trace = TraceLog::open(TraceOptions::new(x400.trace_folder()))?;
+        let archive = archiving::open(&settings, &x400)?;
+        let audit = auditing::open(&x400)?;
         let budget = Rc::<Budget>::default();
         budget.set_max(settings.limits.body_memory_max.as_u64());
         Ok(Self {
@@ -63,6 +71,8 @@ impl Process {
             figures: Figures::new(all),
             pressure: Pressure::default(),
             budget,
+            archive,
+            audit,
             trace,
             settings: RefCell::new(settings),
         })

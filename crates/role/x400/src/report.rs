@@ -1,9 +1,7 @@
 //! Reports about what becomes of parts in the queues (X.411 clause 14.4).
 
 use bytes::Bytes;
-use vere_delivery::Notice;
-use vere_mta400::{Fate, RecordRecipient};
-use vere_process::clock;
+use vere_mta400::{Fate, Outcome, RecordRecipient};
 use vere_queue::report::ReportKind;
 use vere_queue::{Report, ReportedRecipient};
 use vere_units::{Timestamp, TraceId};
@@ -11,27 +9,14 @@ use vere_x400::{Apdu, TypeOfMtsUser};
 
 use crate::intake;
 use crate::process::Process;
-use crate::records::parts;
 
-/// Writes the report about a stored unit. Without recipients of whom anything is to be told the report has no parts.
-pub(crate) fn write(process: &Process, original: &Bytes, report: &Report) -> Notice {
-    let now = clock::now();
-    let made = made(process, original, report, now);
-    let (trace, parts) = made.unwrap_or_else(|| (process.fresh_id(), Vec::new()));
-    Notice {
-        kind: report.kind,
-        to: report.to.clone(),
-        trace,
-        parts,
-    }
-}
-
-fn made(
+/// Writes the report about a stored unit, and decides where it goes. `None` where nothing is to be told of any recipient.
+pub(crate) fn write(
     process: &Process,
     original: &Bytes,
     report: &Report,
     now: Timestamp,
-) -> Option<(TraceId, Vec<vere_delivery::Part>)> {
+) -> Option<(TraceId, Outcome)> {
     let about = match Apdu::split(original) {
         Ok(about) => about,
         Err(error) => {
@@ -47,8 +32,7 @@ fn made(
     let id = process.fresh_id().to_string();
     let report = process.mta().site.report(about, &fates, now.into(), &id)?;
     // The MTA refuses no report of its own.
-    let (trace, outcome) = intake::reported(process, Box::new(report), now).ok()??;
-    Some((trace, parts(&outcome, trace, now)))
+    intake::reported(process, Box::new(report), now).ok()
 }
 
 fn fate(kind: ReportKind, one: &ReportedRecipient, now: Timestamp) -> Fate {

@@ -4,6 +4,7 @@ use vere_mta400::{Decision, Outcome, Source, UnitKind};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::{Timestamp, TraceId};
 
+use crate::auditing;
 use crate::intake::Origin;
 use crate::process::Process;
 
@@ -34,6 +35,9 @@ pub(crate) fn received(
     outcome: &Outcome,
 ) {
     let facts = &outcome.facts;
+    if let Some(audit) = &process.audit {
+        auditing::arrival(audit, origin, trace, at, outcome);
+    }
     process.figures.received(facts.kind, facts.content_octets);
     let from = source(origin.source);
     process.note(&Event {

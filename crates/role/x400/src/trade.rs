@@ -18,7 +18,9 @@ use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
 use crate::process::Process;
-use crate::report;
+use crate::intake::Origin;
+use crate::records::parts;
+use crate::{archiving, auditing, report};
 
 /// Workers for one local user or gateway.
 const LOCAL_WORKERS: usize = 4;
@@ -59,7 +61,26 @@ impl Trade for Process {
         original: &Bytes,
         report: &Report,
     ) -> Result<Notice, DirectoryAway> {
-        Ok(report::write(self, original, report))
+        let now = clock::now();
+        let mut notice = Notice {
+            kind: report.kind,
+            to: report.to.clone(),
+            trace: self.fresh_id(),
+            parts: Vec::new(),
+        };
+        if let Some((trace, outcome)) = report::write(self, original, report, now) {
+            if let Some(archive) = &self.archive {
+                let entry = archiving::entry(Origin::LOCAL, trace, now, &outcome);
+                let added = archive.add(entry).await;
+                added.map_err(|error| {
+                    tracing::warn!(%error, "cannot archive a report yet");
+                    DirectoryAway
+                })?;
+            }
+            notice.parts = parts(&outcome, trace, now);
+            notice.trace = trace;
+        }
+        Ok(notice)
     }
 
     fn tell(&self, happened: &Happened<'_>) {
@@ -184,6 +205,9 @@ fn settled(
     settlement: &Settlement,
 ) {
     let (now, head) = (clock::now(), &job.envelope.head);
+    if let Some(audit) = &process.audit {
+        auditing::attempt(audit, queue.unwrap_or_default(), &job.envelope, attempt);
+    }
     let rest = settlement.remaining.as_ref();
     let next = rest.and_then(|rest| rest.head.not_before);
     for (recipient, result) in job.envelope.mail.recipients.iter().zip(&attempt.results) {
@@ -226,6 +250,9 @@ fn reported(process: &Process, about: TraceId, notice: &Notice) {
         ..Event::new(EventKind::Dsn, about, clock::now())
     });
     if let Some(trace) = sent {
+        if let Some(audit) = &process.audit {
+            auditing::report(audit, about, notice);
+        }
         process.figures.reported();
         tracing::info!(queue_id = %trace, %about, to = notice.to, action, "report");
     }
