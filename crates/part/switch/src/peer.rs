@@ -1,7 +1,6 @@
 //! Peers: the terms of the engine, and the way to each peer.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use bytes::Bytes;
 use vere_associations::{Expected, Peer};
