@@ -59,7 +59,13 @@ const HOSTS: &[&str] = &[
     "crates/host",
 ];
 const PROCESS: &[&str] = &["crates/part/process"];
-const PARTS: &[&str] = &["crates/part", "crates/part/filters"];
+/// Parts of which groups of queues consist.
+const OF_GROUPS: &[&str] = &[
+    "crates/part/control",
+    "crates/part/link",
+    "crates/part/meters",
+];
+const PARTS: &[&str] = &["crates/part", "crates/part/filters", "crates/part/groups"];
 const ROLES: &[&str] = &["crates/role"];
 
 /// base <- proto <- engine <- part <- role <- app, and base <- host <- part. Protocols and engines do not know each
@@ -218,12 +224,33 @@ const LAYERS: &[Layer] = &[
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS],
     ),
     outer(
+        "crates/part/control",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
+    ),
+    outer(
+        "crates/part/link",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
+    ),
+    outer(
+        "crates/part/meters",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
+    ),
+    // Groups of queues are reached by links, end by limits, and answer commands.
+    outer(
+        "crates/part/groups",
+        &[
+            BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, OF_GROUPS,
+        ],
+    ),
+    outer(
         "crates/part",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
     ),
     outer(
         "crates/role",
-        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, PARTS],
+        &[
+            BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, OF_GROUPS, PARTS,
+        ],
     ),
     outer(
         "crates/app",
@@ -234,6 +261,7 @@ const LAYERS: &[Layer] = &[
             ENGINES,
             HOSTS,
             PROCESS,
+            OF_GROUPS,
             PARTS,
             ROLES,
             &["crates/app"],

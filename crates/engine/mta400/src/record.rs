@@ -67,7 +67,7 @@ impl Outcome {
     /// The record of a part.
     #[must_use]
     pub fn record(&self, part: &Onward) -> Record {
-        // A peer reports about deliveries itself.
+        // A gateway says what it has delivered; a peer reports by itself.
         let ends = part.destination.peer().is_none();
         let originator = match &self.apdu {
             Apdu::Report(report) => {

@@ -17,9 +17,8 @@ use vere_owner::Membership;
 use vere_owner::lease::LeaseRecord;
 use vere_settings::Settings;
 
-use super::connecting::link_options;
-use super::group::{self, Group};
-use super::groups::Groups;
+use vere_groups::link_options;
+use super::group::{Group, Groups};
 use super::process::Process;
 use super::takeover::{self, End, Quarantine};
 use vere_link as nodes;
@@ -228,7 +227,7 @@ fn take(
     (options.adopted, options.takes) = (true, Some(epoch));
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
-    Ok((Rc::new(group::new(process, link)), mark))
+    Ok((Rc::new(vere_groups::new(process, link)), mark))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_local;
 
-use super::groups::Groups;
+use super::group::Groups;
 use super::{audit, hold, look, operate, quarantine, replicas, top};
 use vere_control::{Answer, REQUEST_MAX, Request};
 

@@ -16,9 +16,8 @@ use vere_owner::Membership;
 use vere_settings::{RecordSink, Settings};
 
 pub use self::error::DrainError;
-use super::connecting::link_options;
+use vere_groups::link_options;
 use super::error::GatewayError;
-use super::group;
 use super::process::Process;
 use super::takeover::{self, End, Progress, Quarantine};
 use vere_link as nodes;
@@ -124,7 +123,7 @@ impl Drain<'_> {
         options.takes = Some(record.epoch).filter(|_| !self.force);
         let (link, driver) = SpoolLink::connect(options);
         spawn_local(driver);
-        let group = group::new(&self.process()?, link);
+        let group = vere_groups::new(&self.process()?, link);
         let group = Rc::new(group);
         let mut told = Told::new(name, out);
         let end = takeover::deliver(&group, &mut self.stopped, Quarantine::Stays, |progress| {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
+use vere_groups::throttle::throttled;
 use vere_owner::{NetworkState, SyncState};
 use vere_queue::{GateTotals, Queues, Totals};
 use vere_telemetry::metrics::{
@@ -19,10 +20,8 @@ use vere_telemetry::metrics::{
 };
 use vere_units::Timestamp;
 
-use super::group::Group;
-use super::groups::Groups;
+use super::group::{Group, Groups};
 use super::process::Process;
-use super::throttle;
 use vere_link::link::SpoolLink;
 use vere_process::clock;
 use vere_process::memory::BodyMemory;
@@ -88,7 +87,7 @@ async fn measure(groups: Rc<Groups>, tls: ServerTls) {
     loop {
         // It ends also when nobody asks.
         if own.is_recovered() {
-            throttle::throttled(own);
+            throttled(own);
             process.is_short();
         }
         body_memory(process, &mut shown);

@@ -8,8 +8,7 @@ use vere_queue::Destination;
 use vere_queue::order::FOREVER;
 use vere_units::TraceId;
 
-use super::group::GroupHost;
-use super::groups::Groups;
+use super::group::{GroupHost, Groups};
 use super::{clock, orders};
 
 /// Holds or releases a message, in the queue of one destination or in all that it waits in, adopted ones

@@ -7,8 +7,7 @@ use vere_queue::{Destination, Envelope, MessageSummary, QueueSummary, Standing};
 use vere_spoolwire::{QueueId, RecordId};
 use vere_units::TraceId;
 
-use super::group::Group;
-use super::groups::Groups;
+use super::group::{Group, Groups};
 use super::process::Process;
 use super::{clock, orders, unrouted};
 use vere_control::{Answer, MessageRow, QueueRow};

@@ -8,8 +8,7 @@ use vere_delivery::{Change, Sweep};
 use vere_queue::destination::EmptyDestination;
 use vere_queue::{Destination, Order, TlsWish};
 
-use super::group::Group;
-use super::groups::Groups;
+use super::group::{Group, Groups};
 use super::{clock, look, orders, unrouted};
 use vere_control::{Acted, Action, Answer, MessageRow, OrderChange, OrderRow, Selection};
 

@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use vere_units::Timestamp;
 
-use super::following::{follow_lease, follow_link};
-use super::group::{Group, STOP_PATIENCE};
+use super::group::Group;
 use super::{export, scheduler};
+use vere_groups::{STOP_PATIENCE, follow_lease, follow_link};
 use vere_link::link::LinkState;
 
 /// Interval between two inspections of the group.

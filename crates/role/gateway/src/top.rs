@@ -5,8 +5,7 @@ use std::time::Duration;
 use vere_queue::TopOrder as Order;
 use vere_spoolwire::NodeStat;
 
-use super::group::Group;
-use super::groups::Groups;
+use super::group::{Group, Groups};
 use super::{clock, look, replicas, throttle};
 use vere_control::{Budget, HeaviestClient, QueueRow, TopOrder, TopSample, TopTotals};
 use vere_process::memory::Heaviest;

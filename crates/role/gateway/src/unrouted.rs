@@ -2,7 +2,7 @@
 
 use vere_queue::{Destination, Order, Place};
 
-use super::groups::Groups;
+use super::group::Groups;
 use super::process::Process;
 use vere_process::clock;
 

@@ -1,4 +1,4 @@
-//! Follows the link of a group: recovers its queues once, and ends deliveries when another gateway takes them.
+//! Follows the link of a group: recovers its queues once, and ends deliveries when another process takes them.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,7 +8,8 @@ use vere_owner::ShutReason;
 use vere_delivery::Recovered;
 use vere_process::wording::{counted, messages};
 
-use super::group::Group;
+use super::group::{Group, STOP_PATIENCE};
+use super::trade::Trade;
 use vere_link::link::LinkState;
 use vere_spoolwire::SpoolError;
 
@@ -16,7 +17,7 @@ use vere_spoolwire::SpoolError;
 const RECOVERY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Recovers when the link comes up for the first time.
-pub(super) async fn follow_link(group: Rc<Group>) {
+pub async fn follow_link<T: Trade>(group: Rc<Group<T>>) {
     let mut state = group.host.link.state();
     loop {
         let now = *state.borrow_and_update();
@@ -24,14 +25,12 @@ pub(super) async fn follow_link(group: Rc<Group>) {
             LinkState::Connected if !group.is_recovered() => recover(&group).await,
             LinkState::Connected => tracing::info!("the spool acknowledges again"),
             LinkState::Down(ShutReason::NoFullReplica) => tracing::error!(
-                "no spool node holds the queues any more as the register knows them: mail is answered \
-                 4xx until an operator decides (vere spool salvage)"
+                "no spool node holds the queues any more as the register knows them: {} until an operator \
+                 decides (vere spool salvage)",
+                T::REFUSING
             ),
             LinkState::Down(reason) => {
-                tracing::warn!(
-                    ?reason,
-                    "the spool acknowledges nothing, mail is answered 4xx"
-                );
+                tracing::warn!(?reason, "the spool acknowledges nothing, {}", T::REFUSING);
             }
             // Whoever took over delivers from now on.
             LinkState::Fenced => return group.stop_delivering(),
@@ -44,14 +43,14 @@ pub(super) async fn follow_link(group: Rc<Group>) {
 }
 
 /// Wakes the scheduler when deliveries may begin.
-pub(super) async fn follow_lease(group: Rc<Group>) {
+pub async fn follow_lease<T: Trade>(group: Rc<Group<T>>) {
     let mut lease = group.host.link.lease();
     while lease.changed().await.is_ok() {
         group.queues.wake();
     }
 }
 
-async fn recover(group: &Rc<Group>) {
+async fn recover<T: Trade>(group: &Rc<Group<T>>) {
     loop {
         match group.recover().await {
             Ok(found) => {
@@ -77,10 +76,36 @@ fn wording(found: Recovered) -> String {
     }
 }
 
-/// Waits until another gateway has taken the queues.
-pub(super) async fn fenced(group: &Group) {
+/// Waits until another process has taken the queues.
+pub async fn fenced<T: Trade>(group: &Group<T>) {
     let mut state = group.host.link.state();
     let fenced = |state: &LinkState| *state == LinkState::Fenced;
-    // The link is never dropped before the gateway.
+    // The link is never dropped before the process.
     let _ = state.wait_for(fenced).await;
+}
+
+/// Waits until all queues are read back from the spool; mail is accepted only then.
+pub async fn wait_recovered<T: Trade>(group: &Group<T>) {
+    while !group.is_recovered() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Lets attempts under way finish, and the rest of the process as long as it is busy, within [`STOP_PATIENCE`]; then
+/// gives the lease back.
+pub async fn wind_down<T: Trade>(group: &Group<T>, is_busy: impl Fn() -> bool) {
+    group.stop_delivering();
+    let quiet = async {
+        while is_busy() || group.in_flight() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    if tokio::time::timeout(STOP_PATIENCE, quiet).await.is_err() {
+        tracing::warn!(
+            "stopping with sessions or attempts under way; nothing acknowledged is lost"
+        );
+    }
+    // No delivery begins any more, so the next holder of the lease need not wait.
+    group.host.link.give_back().await;
+    group.host.link.close();
 }

@@ -22,14 +22,15 @@ const GATEWAY_MASK: u64 = (1 << LOW_BITS) - (1 << COUNTER_BITS);
 /// Gives out trace ids. Stays unique within a run when the clock is set back; a restart within the
 /// same millisecond is prevented by process start-up itself.
 #[derive(Debug, Default)]
-pub(super) struct TraceIds {
+pub struct TraceIds {
     gateway: u64,
     last: Cell<u64>,
 }
 
 impl TraceIds {
     /// Those of the gateway of this name.
-    pub(super) fn of(gateway: &str) -> Self {
+    #[must_use]
+    pub fn of(gateway: &str) -> Self {
         // FNV-1a, folded: names that differ give other bits, but for one pair in 4096.
         let hash = gateway
             .bytes()
@@ -44,7 +45,7 @@ impl TraceIds {
     }
 
     /// The next id.
-    pub(super) fn next(&self, now: Timestamp) -> TraceId {
+    pub fn next(&self, now: Timestamp) -> TraceId {
         let last = self.last.get();
         let after = last + 1;
         // One more of the same millisecond, or, when there are none or the last one was another
@@ -61,7 +62,7 @@ impl TraceIds {
     }
 
     /// Never gives an id up to this one: it was seen in the spool.
-    pub(super) fn seen(&self, id: TraceId) {
+    pub fn seen(&self, id: TraceId) {
         self.last.set(self.last.get().max(id.as_u64()));
     }
 }

@@ -1,20 +1,24 @@
-//! How the gateway reaches a group of queues, and owns its own one.
+//! How a process reaches a group of queues, and owns its own one.
 
 use std::rc::Rc;
 
 use vere_settings::{Durability, Settings, SpoolNode};
 use vere_units::ByteSize;
 
-use super::error::GatewayError;
+use super::error::OwnError;
 use vere_link as nodes;
 use vere_link::link::{LinkOptions, NodeAddresses, SlowTerms, random_life};
 use vere_link::mark::OwnerMark;
 use vere_link::namesake::{self, By, Namesake};
 use vere_process::encryption::{self, Encryption};
 
-/// Makes this gateway the owner of its group, unless a second gateway of the name lives.
-pub(super) async fn own(settings: &Settings) -> Result<(LinkOptions, OwnerMark), GatewayError> {
-    let (group, life) = (settings.gateway.name.as_str(), random_life());
+/// Makes this process the owner of the group of that name, unless a second process of the name lives. The mark is
+/// kept as long as the process owns the group.
+///
+/// # Errors
+/// When the group cannot be reached, or a second process has it.
+pub async fn own(settings: &Settings, group: &str) -> Result<(LinkOptions, OwnerMark), OwnError> {
+    let life = random_life();
     let mark = nodes::mark(settings, group, life)?;
     if mark.is_elsewhere() {
         tracing::warn!(group, "another process of this machine owns the queues");
@@ -29,7 +33,7 @@ pub(super) async fn own(settings: &Settings) -> Result<(LinkOptions, OwnerMark),
     )
     .await;
     if seen == Namesake::Alive {
-        return Err(GatewayError::Namesake {
+        return Err(OwnError::Namesake {
             group: group.to_owned(),
         });
     }
@@ -38,7 +42,10 @@ pub(super) async fn own(settings: &Settings) -> Result<(LinkOptions, OwnerMark),
 }
 
 /// How the group of that name is reached.
-pub(super) fn link_options(
+///
+/// # Errors
+/// When the register, certificates or keys of the settings cannot be used.
+pub fn link_options(
     settings: &Settings,
     group: &str,
 ) -> Result<LinkOptions, nodes::SetupError> {
