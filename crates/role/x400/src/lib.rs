@@ -25,6 +25,7 @@ mod scheduler;
 mod told;
 mod trade;
 mod transfer;
+mod waiting;
 
 
 
