@@ -238,9 +238,7 @@ const LAYERS: &[Layer] = &[
     // Groups of queues are reached by links, end by limits, and answer commands.
     outer(
         "crates/part/groups",
-        &[
-            BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, OF_GROUPS,
-        ],
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, OF_GROUPS],
     ),
     outer(
         "crates/part",

@@ -92,7 +92,7 @@ pub async fn wait_recovered<T: Trade>(group: &Group<T>) {
 }
 
 /// Lets attempts under way finish, and the rest of the process as long as it is busy, within [`STOP_PATIENCE`]; then
-/// gives the lease back.
+/// gives the lease back, and writes events to disk.
 pub async fn wind_down<T: Trade>(group: &Group<T>, is_busy: impl Fn() -> bool) {
     group.stop_delivering();
     let quiet = async {
@@ -108,4 +108,5 @@ pub async fn wind_down<T: Trade>(group: &Group<T>, is_busy: impl Fn() -> bool) {
     // No delivery begins any more, so the next holder of the lease need not wait.
     group.host.link.give_back().await;
     group.host.link.close();
+    group.host.process.flush_trace();
 }

@@ -16,6 +16,7 @@ use vere_queue::{Envelope, Report, Step};
 use vere_spoolwire::{Batch, Block, QueueId, QueueLimits, QueueStat, RecordId, SpoolError};
 use vere_units::{Timestamp, TraceId};
 
+use super::figures;
 use super::trade::Trade;
 
 /// How long deliveries and sessions may go on after the stop was asked for.
@@ -189,6 +190,7 @@ impl<T: Trade> Host for GroupHost<T> {
         if matches!(happened, Happened::LinesStored) {
             self.more_lines.notify_one();
         }
+        figures::count(self.process.metrics(), happened);
         self.process.tell(happened);
     }
 }

@@ -8,12 +8,19 @@
 //! [`follow_lease`], [`watch_nodes`](throttle::watch_nodes) and the scheduler of the group beside each other. It
 //! accepts mail after [`wait_recovered`], ends when the group is [`fenced`], and stops by [`wind_down`].
 
+pub mod adopt;
 mod connecting;
+pub mod control;
+pub mod drain;
 mod error;
+mod figures;
 mod following;
+pub mod gauges;
 mod group;
 mod groups;
 mod ids;
+mod policy;
+mod takeover;
 pub mod throttle;
 mod trade;
 
@@ -23,4 +30,5 @@ pub use following::{fenced, follow_lease, follow_link, wait_recovered, wind_down
 pub use group::{Group, GroupHost, STOP_PATIENCE, new, set_policy};
 pub use groups::Groups;
 pub use ids::TraceIds;
+pub use policy::policy;
 pub use trade::Trade;

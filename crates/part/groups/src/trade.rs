@@ -54,8 +54,11 @@ pub trait Trade: fmt::Debug + Sized + 'static {
         body
     }
 
-    /// Tells what has happened to a message.
+    /// Tells what has happened to a message. The figures of queues and spool are counted already.
     fn tell(&self, happened: &Happened<'_>);
+
+    /// Writes buffered events of messages to disk.
+    fn flush_trace(&self);
 
     /// The figures of the process.
     fn metrics(&self) -> &Metrics;
@@ -67,7 +70,7 @@ pub trait Trade: fmt::Debug + Sized + 'static {
     fn tell_throttled(&self, by: Option<(Bound, u64)>);
 
     /// Whether the group of that name, whose owner is dead, holds mail of this kind, so that it may be adopted.
-    fn adopts(&self, name: &str) -> bool;
+    fn adopts(name: &str) -> bool;
 
     /// Checks that mail may come to a destination now.
     ///

@@ -11,7 +11,6 @@ use vere_settings::Settings;
 use vere_telemetry::metrics::Metrics;
 use vere_units::TraceId;
 
-use super::policy::policy;
 use super::process::Process;
 use super::telling;
 
@@ -37,7 +36,7 @@ impl Trade for Process {
     }
 
     fn policy(&self) -> Policy {
-        policy(&self.settings())
+        vere_groups::policy(&self.settings())
     }
 
     fn keeps_lines(&self) -> bool {
@@ -70,6 +69,10 @@ impl Trade for Process {
         telling::tell(self, happened);
     }
 
+    fn flush_trace(&self) {
+        self.flush_trace();
+    }
+
     fn metrics(&self) -> &Metrics {
         &self.metrics.all
     }
@@ -88,11 +91,23 @@ impl Trade for Process {
         self.show_throttled();
     }
 
-    fn adopts(&self, name: &str) -> bool {
+    fn adopts(name: &str) -> bool {
         !name.starts_with(X400)
     }
 
     fn leads_to(&self, destination: &Destination) -> Result<(), Option<Place>> {
         self.router.leads_to(&self.settings(), destination)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A gateway that delivered such mail would send it by SMTP.
+    #[test]
+    fn queues_of_x400_are_left_to_its_mtas() {
+        assert!(Process::adopts("mx1") && Process::adopts("x400"));
+        assert!(!Process::adopts("x400.mta1"));
     }
 }

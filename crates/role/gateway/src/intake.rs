@@ -7,9 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 
+use vere_groups::throttle::throttled;
 use vere_handoff::question::SpfResults;
 use vere_meters::Charged;
-use vere_groups::throttle::throttled;
 use vere_meters::pressure::Closed;
 use vere_ports::directory::AccountName;
 use vere_queue::HoldCause;

@@ -7,9 +7,7 @@
 //! joins them.
 
 mod accepting;
-mod adopt;
 mod aside;
-mod audit;
 mod control;
 mod convert;
 mod couriers;
@@ -23,23 +21,17 @@ mod filters;
 mod gauges;
 mod group;
 mod header;
-mod hold;
 mod intake;
 mod judging;
 mod known;
 mod listeners;
-mod look;
 mod mail_log;
 mod maildir;
 mod metrics;
-mod operate;
-mod orders;
 mod parts;
-mod policy;
 mod process;
 mod quarantine;
 mod relay;
-mod replicas;
 mod reporting;
 mod routing;
 mod scheduler;
@@ -49,11 +41,8 @@ mod service;
 mod session;
 mod signer;
 mod signing;
-mod takeover;
 mod telling;
 mod throttle;
-mod top;
-mod unrouted;
 mod workers;
 
 pub use self::drain::{DrainError, drain};
@@ -67,8 +56,9 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
+use vere_groups::control::tell_unrouted;
 use vere_groups::throttle::watch_nodes;
-use vere_groups::{fenced, follow_lease, follow_link, wait_recovered};
+use vere_groups::{adopt, fenced, follow_lease, follow_link, wait_recovered};
 use vere_net::acme::serve_challenges;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
@@ -148,8 +138,16 @@ async fn serve(
 
     keep_queues(&group);
     keep_beside(&groups);
-    spawn_local(control::serve(Rc::clone(&groups), control));
-    spawn_local(adopt::run(Rc::clone(&groups), stop.subscribe()));
+    spawn_local(vere_groups::control::serve(
+        Rc::clone(&groups),
+        control,
+        control::answer,
+    ));
+    spawn_local(adopt::run(
+        Rc::clone(&groups),
+        stop.subscribe(),
+        scheduler::deliver,
+    ));
     keep_next_hops(&process, distant, &stop);
     spawn_local({
         let tls = reception.tls().clone();
@@ -158,7 +156,8 @@ async fn serve(
     let challenges = inherited.take("acme");
     keep_certificate(&process.settings(), challenges, reception.tls().clone())?;
     let (health, _) = watch::channel(Health::Starting);
-    gauges::start(&groups, reception.tls().clone(), metrics, &health)?;
+    vere_groups::gauges::start(&groups, metrics, &health)?;
+    spawn_local(gauges::measure(Rc::clone(&groups), reception.tls().clone()));
     wait_recovered(&group).await;
     for (service, listener) in listeners {
         spawn_local(Rc::clone(&reception).accept(service, listener));
@@ -261,7 +260,7 @@ fn reload(
     reception.tls().reload(&settings)?;
     groups.process().set_settings(Arc::new(settings))?;
     groups.set_policy();
-    unrouted::tell_unrouted(groups);
+    tell_unrouted(groups);
     reception.configure();
     Ok(())
 }
@@ -270,5 +269,4 @@ fn reload(
 async fn wind_down(group: &Group, stop: &watch::Sender<bool>) {
     stop.send_replace(true);
     vere_groups::wind_down(group, || stop.receiver_count() > 1).await;
-    group.host.process.flush_trace();
 }

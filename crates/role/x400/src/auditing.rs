@@ -144,7 +144,7 @@ pub(crate) fn report(audit: &Audit, about: TraceId, notice: &Notice) {
 
 /// The ends of an association that a peer has opened.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Calling<'a> {
+pub(crate) struct Link<'a> {
     pub(crate) peer: &'a str,
     pub(crate) address: SocketAddr,
     /// The number of the association in this process.
@@ -152,31 +152,31 @@ pub(crate) struct Calling<'a> {
 }
 
 /// A bind was answered; with a reason: refused.
-pub(crate) fn bind(audit: &Audit, calling: Calling<'_>, refused: Option<&str>) {
+pub(crate) fn bind(audit: &Audit, link: Link<'_>, refused: Option<&str>) {
     let kind = match refused {
         None => LineKind::BindAccepted,
         Some(_) => LineKind::BindRefused,
     };
-    association(audit, calling, Line {
+    association(audit, link, Line {
         said: refused,
         ..Line::new(clock::now(), kind)
     });
 }
 
 /// An association has ended.
-pub(crate) fn end(audit: &Audit, calling: Calling<'_>, transfers: u64, said: &str) {
-    association(audit, calling, Line {
+pub(crate) fn end(audit: &Audit, link: Link<'_>, transfers: u64, said: &str) {
+    association(audit, link, Line {
         transfers: Some(transfers),
         said: Some(said),
         ..Line::new(clock::now(), LineKind::AssociationEnd)
     });
 }
 
-fn association(audit: &Audit, calling: Calling<'_>, line: Line<'_>) {
-    let address = calling.address.to_string();
+fn association(audit: &Audit, link: Link<'_>, line: Line<'_>) {
+    let address = link.address.to_string();
     audit.add(&Line {
-        association: Some(calling.number),
-        peer: Some(calling.peer),
+        association: Some(link.number),
+        peer: Some(link.peer),
         address: Some(&address),
         direction: Some("in"),
         ..line

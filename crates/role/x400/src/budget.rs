@@ -1,6 +1,8 @@
-//! Memory for units that peers are sending, shared by all associations.
+//! Memory for units that peers are sending, shared by all associations. One peer has half of it at most, so that another always
+//! finds room.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Octets that all units on their way in may have.
@@ -8,6 +10,7 @@ use std::rc::Rc;
 pub(crate) struct Budget {
     max: Cell<u64>,
     held: Cell<u64>,
+    peers: RefCell<HashMap<String, u64>>,
 }
 
 impl Budget {
@@ -27,10 +30,23 @@ impl Budget {
     }
 
     /// The share of a unit that begins.
-    pub(crate) fn share(self: &Rc<Self>) -> Share {
+    pub(crate) fn share(self: &Rc<Self>, peer: &str) -> Share {
         Share {
             budget: Rc::clone(self),
+            peer: peer.to_owned(),
             octets: 0,
+        }
+    }
+
+    /// Counts a unit anew.
+    fn count(&self, peer: &str, before: u64, after: u64) {
+        let held = self.held.get().saturating_sub(before);
+        self.held.set(held.saturating_add(after));
+        let mut peers = self.peers.borrow_mut();
+        let own = peers.entry(peer.to_owned()).or_insert(0);
+        *own = own.saturating_sub(before).saturating_add(after);
+        if *own == 0 {
+            peers.remove(peer);
         }
     }
 }
@@ -39,19 +55,23 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Rc<Budget>,
+    peer: String,
     octets: u64,
 }
 
 impl Share {
     /// Whether the unit may have so many octets, which count from now on.
     pub(crate) fn grow(&mut self, octets: u64) -> bool {
-        let others = self.budget.held.get().saturating_sub(self.octets);
-        let held = others.saturating_add(octets);
-        // A unit alone may always be as long as units may be.
-        if held > self.budget.max.get() && others > 0 {
+        let budget = &self.budget;
+        let all = budget.held.get().saturating_sub(self.octets);
+        let peers = budget.peers.borrow().get(&self.peer).copied();
+        let own = peers.unwrap_or(0).saturating_sub(self.octets);
+        // A unit alone may be as long as units may be.
+        let fits = |others: u64, max: u64| others == 0 || others.saturating_add(octets) <= max;
+        if !fits(all, budget.max.get()) || !fits(own, budget.max.get() / 2) {
             return false;
         }
-        self.budget.held.set(held);
+        budget.count(&self.peer, self.octets, octets);
         self.octets = octets;
         true
     }
@@ -59,7 +79,32 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let held = self.budget.held.get();
-        self.budget.held.set(held.saturating_sub(self.octets));
+        self.budget.count(&self.peer, self.octets, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_peer_has_half_and_a_unit_alone_has_all() {
+        let budget = Rc::<Budget>::default();
+        budget.set_max(100);
+        let mut alone = budget.share("a");
+        assert!(alone.grow(500));
+        assert_eq!(budget.held(), 500);
+        drop(alone);
+        assert_eq!(budget.held(), 0);
+        let (mut first, mut second, mut other) = (budget.share("a"), budget.share("a"), budget.share("b"));
+        assert!(first.grow(30) && second.grow(20));
+        assert!(!second.grow(21), "more than half");
+        assert!(other.grow(50));
+        assert!(!other.grow(51), "more than all");
+        assert_eq!(budget.held(), 100);
+        drop(first);
+        assert!(second.grow(50));
+        drop((second, other));
+        assert_eq!((budget.held(), budget.peers.borrow().len()), (0, 0));
     }
 }

@@ -5,65 +5,104 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use vere_associations::{
-    Activity, Decision, End, History, Known, Next, NotOpen, NotReceived, OpenAssociation, Partial,
+    Activity, Caller as Calling, Decision, End, History, Known, Next, NotOpen, NotReceived, OpenAssociation, Partial,
     Remote, Resumption, Stream, respond,
 };
-use vere_mta400::{Admitted, Caller, Source};
-use vere_net::tls::TlsInfo;
+use vere_mta400::{Admitted, Caller, Denied, Source};
 use vere_osi::session::Exception;
 
-use crate::auditing::{self, Calling};
+use crate::auditing::{self, Link};
 use crate::intake::{NotTaken, Origin};
 use crate::listeners::Reception;
 
-/// Serves one connection.
-pub(crate) async fn serve(
-    reception: &Reception,
-    stream: Box<dyn Stream>,
+/// An open association, and whose it is.
+pub(crate) struct Bound<'a> {
+    open: OpenAssociation,
+    _place: Place<'a>,
+    peer: String,
     address: SocketAddr,
-    tls: Option<TlsInfo>,
-) {
-    let remote = Remote { address, tls };
-    let caller = match respond(&reception.responder, stream, remote).await {
-        Ok(caller) => caller,
-        Err(end) => return tracing::info!(peer = %address, %end, "no association"),
+    /// The number of the association in this process.
+    number: u64,
+}
+
+/// Waits for the bind of a caller and answers it; `None` if there is no association.
+pub(crate) async fn bind<'a>(
+    reception: &'a Reception,
+    stream: Box<dyn Stream>,
+    remote: Remote,
+) -> Option<Bound<'a>> {
+    let address = remote.address;
+    let ended = |end: End| tracing::info!(peer = %address, %end, "no association");
+    let caller = respond(&reception.responder, stream, remote).await;
+    let caller = caller.map_err(ended).ok()?;
+    let number = reception.number();
+    let admitted = admit(reception, &caller, address, number);
+    // At once: many binds of a peer may be on their way.
+    let place = admitted.as_ref().ok().map(|admitted| Place::take(reception, &admitted.peer));
+    let decision = match &admitted {
+        Ok(Admitted { result, .. }) => Decision::Accept(result.clone()),
+        Err(denied) => Decision::Reject(denied.error),
     };
-    let figures = &reception.intake.process().figures;
+    match (caller.answer(async { decision }).await, place) {
+        (Ok(open), Some(place)) => Some(Bound {
+            open,
+            peer: place.peer.clone(),
+            _place: place,
+            address,
+            number,
+        }),
+        (Err(NotOpen::Ended(end)), _) => {
+            ended(end);
+            None
+        }
+        _ => None,
+    }
+}
+
+/// Decides about a bind, and tells of it.
+fn admit(
+    reception: &Reception,
+    caller: &Calling,
+    address: SocketAddr,
+    number: u64,
+) -> Result<Admitted, Denied> {
+    let process = reception.intake.process();
     let asked = caller.asked();
     let name = asked.name().unwrap_or_default();
-    let mta = reception.intake.process().mta();
     let count = |peer: &str| reception.open.borrow().get(peer).copied().unwrap_or(0);
     let who = Caller {
         address: address.ip(),
         certificate: None,
     };
-    let admitted = mta.peers.admit(&asked.bind, who, count);
-    let decision = match &admitted {
-        Ok(Admitted { result, .. }) => Decision::Accept(result.clone()),
-        Err(denied) => {
-            tracing::warn!(peer = %address, name, why = %denied.why, "bind refused");
-            Decision::Reject(denied.error)
-        }
+    let admitted = process.mta().peers.admit(&asked.bind, who, count);
+    process.figures.bound(admitted.is_ok());
+    let (peer, why) = match &admitted {
+        Ok(admitted) => (admitted.peer.as_str(), None),
+        Err(denied) => (name.as_str(), Some(denied.why.to_string())),
     };
-    figures.bound(matches!(decision, Decision::Accept(_)));
-    let audit = reception.intake.process().audit.as_ref();
-    let number = reception.number();
-    if let Some(audit) = audit {
-        let (peer, why) = match &admitted {
-            Ok(admitted) => (admitted.peer.as_str(), None),
-            Err(denied) => (name.as_str(), Some(denied.why.to_string())),
-        };
-        auditing::bind(audit, Calling { peer, address, number }, why.as_deref());
+    if let Some(why) = &why {
+        tracing::warn!(peer = %address, name, why, "bind refused");
     }
-    let open = match caller.answer(async { decision }).await {
-        Ok(open) => open,
-        Err(NotOpen::Rejected(_)) => return,
-        Err(NotOpen::Ended(end)) => return tracing::info!(peer = %address, %end, "no association"),
-    };
-    let Ok(Admitted { peer, .. }) = admitted else {
-        return;
-    };
-    let _place = Place::take(reception, &peer);
+    if let Some(audit) = &process.audit {
+        let link = Link {
+            peer,
+            address,
+            number,
+        };
+        auditing::bind(audit, link, why.as_deref());
+    }
+    admitted
+}
+
+/// Serves an association until its end.
+pub(crate) async fn serve(reception: &Reception, bound: Bound<'_>) {
+    let Bound {
+        open,
+        peer,
+        address,
+        number,
+        _place,
+    } = bound;
     tracing::info!(peer, %address, tls = open.facts().remote.tls.is_some(), "association open");
     let mut association = Association {
         reception,
@@ -74,19 +113,19 @@ pub(crate) async fn serve(
         transfers: 0,
     };
     let end = association.run().await;
-    if let Some(audit) = audit {
-        let calling = Calling {
+    if let Some(audit) = &reception.intake.process().audit {
+        let link = Link {
             peer: &peer,
             address,
             number,
         };
-        auditing::end(audit, calling, association.transfers, &end.to_string());
+        auditing::end(audit, link, association.transfers, &end.to_string());
     }
     tracing::info!(peer, %address, %end, "association ended");
 }
 
 /// A place among the associations of a peer.
-struct Place<'a> {
+pub(crate) struct Place<'a> {
     reception: &'a Reception,
     peer: String,
 }
@@ -167,7 +206,7 @@ impl Association<'_> {
         let process = intake.process();
         let settings = process.settings();
         let most = settings.x400.as_ref().map_or(0, |x400| x400.size_max.as_u64());
-        let mut share = process.budget.share();
+        let mut share = process.budget.share(self.peer);
         let has_room = |octets| octets <= most && share.grow(octets);
         match self.open.collect_while(begun, has_room).await {
             Ok(apdu) => {

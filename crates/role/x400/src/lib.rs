@@ -11,6 +11,7 @@ mod budget;
 mod caller;
 mod error;
 mod files;
+mod gateways;
 mod intake;
 mod kept;
 mod listeners;
@@ -25,6 +26,7 @@ mod scheduler;
 mod told;
 mod trade;
 mod transfer;
+mod waiting;
 
 
 
@@ -51,6 +53,7 @@ use vere_telemetry::metrics::Health;
 
 pub use error::X400Error;
 
+use self::gateways::MtaDesk;
 use self::intake::Intake;
 use self::listeners::Reception;
 use self::process::{Group, Process};
@@ -77,6 +80,7 @@ async fn serve(
     let ports = listeners::open(&x400, inherited)?;
     let metrics = inherited.take("metrics-x400");
     let control = bind(&x400.control_socket())?;
+    let socket = bind(&x400.socket)?;
     // The next steps may have to wait for the end of another owner's lease.
     spawn_local(life::beat());
     let (options, _mark) = vere_groups::own(&settings, &x400.group()).await?;
@@ -100,6 +104,11 @@ async fn serve(
     for port in ports {
         spawn_local(Rc::clone(&reception).accept(port));
     }
+    let desk = MtaDesk {
+        group: Rc::clone(&group),
+        reception: Rc::clone(&reception),
+    };
+    spawn_local(gateways::serve(Rc::new(desk), Rc::clone(&process.gateways), socket, stop.subscribe()));
     let watched = tls.clone();
     spawn_local(async move { watched.watch().await });
     let mut signals = Signals::new()?;

@@ -7,17 +7,17 @@ use std::rc::Rc;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use vere_associations::{Bounds, History, Responder, Stream};
+use vere_associations::{Bounds, History, Remote, Responder, Stream};
 use vere_net::listen::{Inherited, ListenOptions};
-use vere_net::tls::TlsInfo;
 use vere_process::accept;
 use vere_process::tls::ServerTls;
 use vere_settings::X400;
 
-use crate::caller;
+use crate::caller::{self, Bound};
 use crate::error::X400Error;
 use crate::intake::Intake;
 use crate::kept::Kept;
+use crate::waiting::Waiting;
 
 /// Transfers of a peer that are remembered, for resumption.
 const HISTORY_MAX: usize = 1_024;
@@ -57,6 +57,8 @@ pub(crate) struct Reception {
     pub(crate) open: RefCell<HashMap<String, usize>>,
     /// Transfers of each peer that may be resumed.
     histories: RefCell<HashMap<String, Rc<RefCell<History>>>>,
+    /// Connections without a bind.
+    pub(crate) waiting: Waiting,
     /// The memory of transfers that broke off.
     pub(crate) kept: Kept,
     tls: ServerTls,
@@ -76,6 +78,7 @@ impl Reception {
             },
             open: RefCell::default(),
             histories: RefCell::default(),
+            waiting: Waiting::default(),
             kept: Kept::default(),
             tls,
             connections: Cell::new(0),
@@ -129,17 +132,37 @@ impl Reception {
     }
 
     async fn serve(&self, stream: TcpStream, address: SocketAddr, encrypted: bool) {
-        if !encrypted {
-            return self.associate(Box::new(stream), address, None).await;
-        }
-        match self.tls.handshake(stream).await {
-            Ok((stream, info)) => self.associate(Box::new(stream), address, Some(info)).await,
-            Err(error) => tracing::info!(peer = %address, %error, "no TLS"),
+        let bound = {
+            let settings = self.intake.process().settings();
+            let most = settings.x400.as_ref().map_or(0, |x400| x400.connections_max);
+            let place = self.waiting.enter(address.ip(), usize::try_from(most).unwrap_or(usize::MAX));
+            tokio::select! {
+                bound = Box::pin(self.bound(stream, address, encrypted)) => bound,
+                () = place.lost() => {
+                    self.intake.process().figures.turned_away();
+                    return tracing::info!(peer = %address, "connection without a bind closed: others wait");
+                }
+            }
+        };
+        if let Some(bound) = bound {
+            // Boxed: an association mostly waits.
+            Box::pin(caller::serve(self, bound)).await;
         }
     }
 
-    /// Boxed: an association mostly waits.
-    async fn associate(&self, stream: Box<dyn Stream>, address: SocketAddr, tls: Option<TlsInfo>) {
-        Box::pin(caller::serve(self, stream, address, tls)).await;
+    /// Waits for the bind of a caller, and answers it.
+    async fn bound(&self, stream: TcpStream, address: SocketAddr, encrypted: bool) -> Option<Bound<'_>> {
+        let (stream, tls): (Box<dyn Stream>, _) = if encrypted {
+            match self.tls.handshake(stream).await {
+                Ok((stream, info)) => (Box::new(stream), Some(info)),
+                Err(error) => {
+                    tracing::info!(peer = %address, %error, "no TLS");
+                    return None;
+                }
+            }
+        } else {
+            (Box::new(stream), None)
+        };
+        caller::bind(self, stream, Remote { address, tls }).await
     }
 }

@@ -2,56 +2,89 @@
 
 use std::time::Duration;
 
+use vere_process::clock;
 use vere_queue::TopOrder as Order;
 use vere_spoolwire::NodeStat;
 
-use super::group::{Group, Groups};
-use super::{clock, look, replicas, throttle};
+use super::{look, replicas};
+use crate::group::Group;
+use crate::groups::Groups;
+use crate::trade::Trade;
 use vere_control::{Budget, HeaviestClient, QueueRow, TopOrder, TopSample, TopTotals};
-use vere_process::memory::Heaviest;
 
 /// Maximum of queues in one answer: longer answers would delay other tasks by more than some milliseconds.
 const ROWS_MAX: usize = 1_000;
 /// How long a node may take for its figures; later, the sample has no figures of the node.
 const NODE_PATIENCE: Duration = Duration::from_millis(500);
 
+/// What a process that receives mail shows beside its queues.
+#[derive(Debug, Default)]
+pub struct Receiving {
+    /// Reason why new mail is refused at present.
+    pub closed: Option<String>,
+    /// Connections of clients.
+    pub clients: Option<Budget>,
+    /// Memory and disk space of messages that are being received.
+    pub bodies: Vec<Budget>,
+    /// Client whose incoming messages hold most memory.
+    pub heaviest: Option<HeaviestClient>,
+    /// Client whose long incoming messages hold most of the disk.
+    pub heaviest_on_disk: Option<HeaviestClient>,
+}
+
+/// A limited number of things.
+pub fn count(name: &str, used: usize, max: u64) -> Budget {
+    Budget {
+        name: name.to_owned(),
+        used: used as u64,
+        max: Some(max),
+        octets: false,
+    }
+}
+
+/// A limited space; `max`: absent without a limit.
+pub fn octets(name: &str, used: u64, max: Option<u64>) -> Budget {
+    Budget {
+        name: name.to_owned(),
+        used,
+        max,
+        octets: true,
+    }
+}
+
 /// Takes a sample.
-pub(super) async fn sample(
-    groups: &Groups,
-    order: TopOrder,
-    filter: &str,
-    limit: usize,
+pub(super) async fn sample<T: Trade>(
+    groups: &Groups<T>,
+    (order, filter, limit): (TopOrder, &str, usize),
+    receiving: impl FnOnce() -> Receiving,
 ) -> TopSample {
-    let (own, process) = (&groups.own, groups.process());
+    let own = &groups.own;
     // The nodes are asked first: all other figures are of one moment.
     let nodes = own.host.link.stats(NODE_PATIENCE).await;
     let fullest = nodes.iter().max_by_key(|node| node.fill);
     let (queues, matching) = rows(groups, order, filter, limit.min(ROWS_MAX));
-    let now = clock::now();
+    let (now, receiving) = (clock::now(), receiving());
     TopSample {
-        gateway: process.settings().gateway.name.clone(),
+        gateway: groups.process().group(),
         time: now.to_string(),
         millis: now.as_millis(),
-        closed: throttle::closed(own, false).map(|closed| closed.to_string()),
+        closed: receiving.closed,
         totals: totals(groups),
-        budgets: budgets(own, fullest),
-        heaviest: process.memory.heaviest().map(heaviest),
-        heaviest_on_disk: process.disk.heaviest().map(heaviest),
+        budgets: budgets(own, (receiving.clients, receiving.bodies), fullest),
+        heaviest: receiving.heaviest,
+        heaviest_on_disk: receiving.heaviest_on_disk,
         replicas: replicas::lines(own),
         queues,
         matching,
     }
 }
 
-fn heaviest(heaviest: Heaviest) -> HeaviestClient {
-    HeaviestClient {
-        client: heaviest.client.to_string(),
-        octets: heaviest.octets as u64,
-        messages: heaviest.messages,
-    }
-}
-
-fn rows(groups: &Groups, order: TopOrder, filter: &str, limit: usize) -> (Vec<QueueRow>, usize) {
+fn rows<T: Trade>(
+    groups: &Groups<T>,
+    order: TopOrder,
+    filter: &str,
+    limit: usize,
+) -> (Vec<QueueRow>, usize) {
     let order = match order {
         TopOrder::Messages => Order::Messages,
         TopOrder::Deferred => Order::Deferred,
@@ -59,7 +92,7 @@ fn rows(groups: &Groups, order: TopOrder, filter: &str, limit: usize) -> (Vec<Qu
         TopOrder::Oldest => Order::Oldest,
         TopOrder::Name => Order::Name,
     };
-    let of = |one: &Group, group: Option<&str>| {
+    let of = |one: &Group<T>, group: Option<&str>| {
         let (summaries, count) = one.queues.look(|queues| queues.top(order, filter, limit));
         let rows = summaries.iter().map(|row| look::queue_row(one, row, group));
         (rows.collect::<Vec<_>>(), count)
@@ -73,7 +106,7 @@ fn rows(groups: &Groups, order: TopOrder, filter: &str, limit: usize) -> (Vec<Qu
     (rows, matching)
 }
 
-fn totals(groups: &Groups) -> TopTotals {
+fn totals<T: Trade>(groups: &Groups<T>) -> TopTotals {
     let mut sum = TopTotals::default();
     let mut oldest = None;
     for one in groups.all() {
@@ -96,46 +129,27 @@ fn totals(groups: &Groups) -> TopTotals {
 
 /// Returns the limits, and how much of each is used; figures of nodes are those of the fullest node. The gateway's own
 /// limits apply to each group.
-fn budgets(group: &Group, node: Option<&NodeStat>) -> Vec<Budget> {
+fn budgets<T: Trade>(
+    group: &Group<T>,
+    (clients, bodies): (Option<Budget>, Vec<Budget>),
+    node: Option<&NodeStat>,
+) -> Vec<Budget> {
     let settings = group.host.process.settings();
     let limits = &settings.limits;
-    let count = |name: &str, used: usize, max: u64| Budget {
-        name: name.to_owned(),
-        used: used as u64,
-        max: Some(max),
-        octets: false,
-    };
-    let octets = |name: &str, used: u64, max: Option<u64>| Budget {
-        name: name.to_owned(),
-        used,
-        max,
-        octets: true,
-    };
     let (queued, out, heads) = group.queues.look(|queues| {
         let out = queues.totals().connections;
         (queues.messages(), out, queues.head_octets() as u64)
     });
-    let (clients, receiving) = group.host.process.metrics.receiving();
-    let mut all = vec![
-        count("queued", queued, limits.queued_messages_max),
-        count("clients", clients, limits.connections_max.into()),
-        count("deliveries", out, settings.delivery.connections_max.into()),
-        octets(
-            "receiving",
-            receiving,
-            Some(limits.body_memory_max.as_u64()),
-        ),
-        octets(
-            "receiving, on disk",
-            group.host.process.disk.held() as u64,
-            Some(limits.body_disk_max.as_u64()),
-        ),
-        octets(
-            "leaving next",
-            heads,
-            Some(limits.queue_memory_max.as_u64()),
-        ),
-    ];
+    let mut all = vec![count("queued", queued, limits.queued_messages_max)];
+    all.extend(clients);
+    all.push(count(
+        "deliveries",
+        out,
+        settings.delivery.connections_max.into(),
+    ));
+    all.extend(bodies);
+    let max = Some(limits.queue_memory_max.as_u64());
+    all.push(octets("leaving next", heads, max));
     if let Some(node) = node {
         let max = Some(node.bytes_max).filter(|max| *max < u64::MAX);
         let percent = usize::try_from(node.fill / 10).unwrap_or(usize::MAX);

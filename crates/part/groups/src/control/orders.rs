@@ -11,7 +11,8 @@ use vere_queue::order::FOREVER;
 use vere_queue::{Destination, Order};
 use vere_units::Timestamp;
 
-use super::group::Group;
+use crate::group::Group;
+use crate::trade::Trade;
 
 /// How long somebody waits for the spool to keep an order.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,10 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// [`Unkept::NotBegun`], [`Unkept::Unanswered`], each after some seconds.
-pub(super) async fn in_turn<T: 'static>(
-    group: &Group,
-    change: impl Future<Output = T> + 'static,
-) -> Result<T, Unkept> {
+pub(super) async fn in_turn<T: Trade, R: 'static>(
+    group: &Group<T>,
+    change: impl Future<Output = R> + 'static,
+) -> Result<R, Unkept> {
     let turn = Arc::clone(&group.host.ordering).lock_owned();
     let turn = tokio::time::timeout(PATIENCE, turn).await;
     let turn = turn.map_err(|_| Unkept::NotBegun)?;
@@ -42,8 +43,8 @@ pub(super) async fn in_turn<T: 'static>(
 ///
 /// # Errors
 /// When the spool did not confirm the change, which then takes effect later or never.
-pub(super) async fn change(
-    group: &Rc<Group>,
+pub(super) async fn change<T: Trade>(
+    group: &Rc<Group<T>>,
     destination: Destination,
     change: &Change,
     span: Option<Duration>,

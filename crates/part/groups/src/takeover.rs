@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use vere_units::Timestamp;
 
-use super::group::Group;
-use super::{export, scheduler};
-use vere_groups::{STOP_PATIENCE, follow_lease, follow_link};
+use super::following::{follow_lease, follow_link};
+use super::group::{Group, STOP_PATIENCE};
+use super::trade::Trade;
 use vere_link::link::LinkState;
 
 /// Interval between two inspections of the group.
@@ -61,19 +61,19 @@ pub(super) struct Progress {
     pub(super) next: Option<Timestamp>,
 }
 
-/// Delivers until the end. Then attempts under way finish, and the lease is given back. A gateway that stops keeps the
+/// Delivers by `delivering` until the end. Then attempts under way finish, and the lease is given back. A gateway that stops keeps the
 /// lease, so that another gateway finds the group unfinished.
-pub(super) async fn deliver(
-    group: &Rc<Group>,
+pub(super) async fn deliver<T: Trade>(
+    group: &Rc<Group<T>>,
+    delivering: impl Future<Output = ()> + 'static,
     stop: &mut watch::Receiver<bool>,
     quarantine: Quarantine,
     mut told: impl FnMut(Progress),
 ) -> End {
     let mut tasks = JoinSet::new();
-    tasks.spawn_local(scheduler::run(Rc::clone(group)));
+    tasks.spawn_local(delivering);
     tasks.spawn_local(follow_link(Rc::clone(group)));
     tasks.spawn_local(follow_lease(Rc::clone(group)));
-    tasks.spawn_local(export::run(Rc::clone(group)));
     let end = loop {
         let state = *group.host.link.state().borrow();
         if state == LinkState::Fenced {
@@ -115,7 +115,7 @@ pub(super) async fn deliver(
     end
 }
 
-fn progress(group: &Group) -> Progress {
+fn progress<T: Trade>(group: &Group<T>) -> Progress {
     let (recovered, held) = (group.is_recovered(), group.host.link.may_deliver());
     group.queues.look(|queues| {
         let totals = queues.totals();
@@ -134,7 +134,7 @@ fn progress(group: &Group) -> Progress {
 
 /// Asks the spool for remaining records. Returns `None` if records remain, such as an original whose report is being
 /// stored; otherwise the number of unreadable records.
-async fn left(group: &Group, quarantined: usize) -> Option<u64> {
+async fn left<T: Trade>(group: &Group<T>, quarantined: usize) -> Option<u64> {
     let queues = group.host.link.queues().await.ok()?;
     // Queue commands for destinations remain for the gateway that the group is named for. Event lines of exports that
     // this gateway does not have remain as well.

@@ -2,23 +2,18 @@
 
 use vere_queue::{Destination, Order, Place};
 
-use super::group::Groups;
-use super::process::Process;
+use crate::groups::Groups;
+use crate::trade::Trade;
 use vere_process::clock;
 
-/// Checks that mail may come to a destination now; the error is the place of mail for its domain.
-pub(super) fn leads_to(process: &Process, destination: &Destination) -> Result<(), Option<Place>> {
-    process.router.leads_to(&process.settings(), destination)
-}
-
 /// Whether no route names the next hop of a queue: its mail waits for a next hop that was removed from the settings.
-pub(super) fn is_unrouted(process: &Process, destination: &Destination, order: &Order) -> bool {
+pub(super) fn is_unrouted<T: Trade>(process: &T, destination: &Destination, order: &Order) -> bool {
     let fixed = matches!(destination.place, Place::Relay(_));
-    fixed && order.detour.is_none() && leads_to(process, destination).is_err()
+    fixed && order.detour.is_none() && process.leads_to(destination).is_err()
 }
 
 /// Logs the queues whose mail waits for a next hop that was removed from the settings.
-pub(super) fn tell_unrouted(groups: &Groups) {
+pub fn tell_unrouted<T: Trade>(groups: &Groups<T>) {
     for one in groups.all() {
         one.queues.look(|queues| {
             let waiting = queues.active().into_iter().filter_map(|number| {
@@ -27,7 +22,7 @@ pub(super) fn tell_unrouted(groups: &Groups) {
             });
             for (destination, messages) in waiting.filter(|(_, messages)| *messages > 0) {
                 let order = queues.order(destination, clock::now());
-                if is_unrouted(&one.host.process, destination, &order) {
+                if is_unrouted(&*one.host.process, destination, &order) {
                     tracing::warn!(
                         queue = %destination,
                         messages,
@@ -48,7 +43,7 @@ pub(super) fn unknown(destination: &Destination, goes_to: Option<Place>) -> Stri
 }
 
 /// Returns the text for operators about a destination without queue, with the place of its mail.
-pub(super) fn no_queue(process: &Process, destination: &Destination) -> String {
-    let leads = leads_to(process, destination);
+pub(super) fn no_queue<T: Trade>(process: &T, destination: &Destination) -> String {
+    let leads = process.leads_to(destination);
     unknown(destination, leads.err().flatten())
 }

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use vere_process::clock;
 use vere_queue::{Destination, Envelope, MessageSummary, QueueSummary, Standing};
 use vere_spoolwire::{QueueId, RecordId};
 use vere_units::TraceId;
 
-use super::group::{Group, Groups};
-use super::process::Process;
-use super::{clock, orders, unrouted};
+use super::{orders, unrouted};
+use crate::group::Group;
+use crate::groups::Groups;
+use crate::trade::Trade;
 use vere_control::{Answer, MessageRow, QueueRow};
 
 /// Maximum of messages in one answer.
@@ -25,8 +27,8 @@ const BLOCKS_MAX: usize = 100;
 
 /// Lists queues in the order of their destinations, from behind `after` on if given. With `group`, lists the queues
 /// of that dead gateway: absent if this gateway has not adopted the group.
-pub(super) fn list(
-    groups: &Groups,
+pub(super) fn list<T: Trade>(
+    groups: &Groups<T>,
     group: Option<&str>,
     after: Option<&str>,
     limit: usize,
@@ -72,7 +74,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// Shows messages.
-pub(super) async fn show(groups: &Groups, asked: Asked<'_>) -> Answer {
+pub(super) async fn show<T: Trade>(groups: &Groups<T>, asked: Asked<'_>) -> Answer {
     let limit = asked.limit.min(SHOW_MAX);
     let mut all = groups.named();
     all.retain(|(name, _)| {
@@ -97,9 +99,9 @@ pub(super) async fn show(groups: &Groups, asked: Asked<'_>) -> Answer {
 }
 
 /// Returns the messages of a queue, from behind `after` on if given; or the places of one message.
-fn of_what(
-    process: &Process,
-    all: &[(Option<String>, Rc<Group>)],
+fn of_what<T: Trade>(
+    process: &T,
+    all: &[(Option<String>, Rc<Group<T>>)],
     what: &str,
     after: Option<TraceId>,
     limit: usize,
@@ -124,8 +126,8 @@ fn of_what(
 
 /// Returns the first messages of all queues with the given destination, in acceptance order; `None` if no such queue
 /// exists.
-fn of_queue(
-    all: &[(Option<String>, Rc<Group>)],
+fn of_queue<T: Trade>(
+    all: &[(Option<String>, Rc<Group<T>>)],
     what: &str,
     after: Option<TraceId>,
     limit: usize,
@@ -160,7 +162,7 @@ fn of_queue(
 }
 
 /// Returns all places where a message waits.
-fn of_message(all: &[(Option<String>, Rc<Group>)], trace: TraceId) -> Vec<Found> {
+fn of_message<T: Trade>(all: &[(Option<String>, Rc<Group<T>>)], trace: TraceId) -> Vec<Found> {
     let mut found = Vec::new();
     for (place, (_, one)) in all.iter().enumerate() {
         one.queues.look(|queues| {
@@ -179,15 +181,15 @@ fn of_message(all: &[(Option<String>, Rc<Group>)], trace: TraceId) -> Vec<Found>
 }
 
 /// Returns the messages held individually, here and in adopted queues: the oldest [`SHOW_MAX`] of them, oldest first.
-pub(super) async fn held(groups: &Groups) -> Vec<MessageRow> {
+pub(super) async fn held<T: Trade>(groups: &Groups<T>) -> Vec<MessageRow> {
     let all = groups.named();
     let found = held_in(&all, |_, _| true, None, SHOW_MAX);
     rows(&all, &found).await
 }
 
 /// Selects wanted messages among the messages held individually, oldest first.
-fn held_in(
-    all: &[(Option<String>, Rc<Group>)],
+fn held_in<T: Trade>(
+    all: &[(Option<String>, Rc<Group<T>>)],
     is_wanted: impl Fn(&Destination, TraceId) -> bool,
     after: Option<TraceId>,
     limit: usize,
@@ -214,7 +216,10 @@ fn held_in(
     found
 }
 
-async fn rows(all: &[(Option<String>, Rc<Group>)], found: &[Found]) -> Vec<MessageRow> {
+async fn rows<T: Trade>(
+    all: &[(Option<String>, Rc<Group<T>>)],
+    found: &[Found],
+) -> Vec<MessageRow> {
     // Blocks are read queue by queue; the shown rows keep the order of `found`.
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|at| {
@@ -247,8 +252,8 @@ async fn rows(all: &[(Option<String>, Rc<Group>)], found: &[Found]) -> Vec<Messa
 }
 
 /// Reads the envelopes of a page, as far as the spool delivers them.
-async fn envelopes(
-    group: &Group,
+async fn envelopes<T: Trade>(
+    group: &Group<T>,
     number: QueueId,
     page: &[MessageSummary],
 ) -> HashMap<RecordId, Envelope> {
@@ -285,7 +290,11 @@ fn answer(rows: &impl serde::Serialize) -> Answer {
 }
 
 /// Returns the shown figures of a queue.
-pub(super) fn queue_row(one: &Group, summary: &QueueSummary, group: Option<&str>) -> QueueRow {
+pub(super) fn queue_row<T: Trade>(
+    one: &Group<T>,
+    summary: &QueueSummary,
+    group: Option<&str>,
+) -> QueueRow {
     let now = clock::now();
     let order = one
         .queues
@@ -313,7 +322,7 @@ pub(super) fn queue_row(one: &Group, summary: &QueueSummary, group: Option<&str>
         paused_until: summary.paused_until.map(|time| time.to_string()),
         held_until: summary.held_until.map(orders::until_text),
         refused_until: order.refused_until.map(orders::until_text),
-        unrouted: unrouted::is_unrouted(&one.host.process, &summary.destination, &order),
+        unrouted: unrouted::is_unrouted(&*one.host.process, &summary.destination, &order),
         way: order.detour.map(|detour| detour.to.to_string()),
         oldest_seconds: summary.oldest.map(age),
         oldest: summary.oldest.map(|time| time.to_string()),

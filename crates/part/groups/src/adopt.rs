@@ -17,10 +17,11 @@ use vere_owner::Membership;
 use vere_owner::lease::LeaseRecord;
 use vere_settings::Settings;
 
-use vere_groups::link_options;
-use super::group::{Group, Groups};
-use super::process::Process;
+use super::connecting::link_options;
+use super::group::{self, Group};
+use super::groups::Groups;
 use super::takeover::{self, End, Quarantine};
+use super::trade::Trade;
 use vere_link as nodes;
 use vere_link::link::{SpoolLink, random_life};
 use vere_link::reader::Admission;
@@ -100,8 +101,12 @@ impl Watch {
     }
 }
 
-/// Watches and adopts until the gateway stops.
-pub(super) async fn run(groups: Rc<Groups>, mut stop: watch::Receiver<bool>) {
+/// Watches and adopts until the gateway stops. `deliver` delivers the mail of a group until it is dropped.
+pub async fn run<T: Trade, F: Future<Output = ()> + 'static>(
+    groups: Rc<Groups<T>>,
+    mut stop: watch::Receiver<bool>,
+    deliver: fn(Rc<Group<T>>) -> F,
+) {
     let settings = groups.process().settings();
     if settings.gateway.adopts.is_empty() {
         return;
@@ -118,7 +123,7 @@ pub(super) async fn run(groups: Rc<Groups>, mut stop: watch::Receiver<bool>) {
     };
     let pause = (watch.adopt_after / 6).clamp(LOOK_MIN, LOOK_MAX);
     while !*stop.borrow() {
-        for name in names(&register, &settings).await {
+        for name in names(groups.process(), &register, &settings).await {
             if groups.find(&name).is_some() {
                 continue;
             }
@@ -139,7 +144,7 @@ pub(super) async fn run(groups: Rc<Groups>, mut stop: watch::Receiver<bool>) {
                 Some(may) => {
                     watch.seen.remove(&name);
                     if may {
-                        adopt(&groups, &name, record.epoch, stop.clone());
+                        adopt(&groups, (&name, record.epoch), stop.clone(), deliver);
                     }
                 }
             }
@@ -152,16 +157,18 @@ pub(super) async fn run(groups: Rc<Groups>, mut stop: watch::Receiver<bool>) {
 }
 
 /// The gateways that may be adopted.
-async fn names(register: &Register, settings: &Settings) -> Vec<String> {
-    let gateway = &settings.gateway;
-    if !gateway.adopts.iter().any(|name| name == ALL) {
-        return gateway.adopts.clone();
+async fn names<T: Trade>(process: &T, register: &Register, settings: &Settings) -> Vec<String> {
+    let adopts = &settings.gateway.adopts;
+    if !adopts.iter().any(|name| name == ALL) {
+        let mine = adopts.iter().filter(|name| T::adopts(name));
+        return mine.cloned().collect();
     }
     let all = register.list("lease/").await.unwrap_or_default();
     let names = all.iter().filter_map(|(key, _)| key.strip_prefix("lease/"));
     // The writer of the register chooses the names, which become names of files.
     let right = names.filter(|name| vere_settings::checked_name(name).is_ok());
-    let others = right.filter(|name| *name != gateway.name);
+    let own = process.group();
+    let others = right.filter(|name| *name != own && T::adopts(name));
     others.map(str::to_owned).collect()
 }
 
@@ -187,7 +194,12 @@ async fn may_adopt(settings: &Arc<Settings>, group: &str, record: &Membership) -
 }
 
 /// Claims the group and delivers its messages, beside all other mail.
-fn adopt(groups: &Rc<Groups>, name: &str, epoch: u64, stop: watch::Receiver<bool>) {
+fn adopt<T: Trade, F: Future<Output = ()> + 'static>(
+    groups: &Rc<Groups<T>>,
+    (name, epoch): (&str, u64),
+    stop: watch::Receiver<bool>,
+    deliver: fn(Rc<Group<T>>) -> F,
+) {
     tracing::warn!(
         group = name,
         "the gateway is dead: its queues are delivered here"
@@ -200,7 +212,14 @@ fn adopt(groups: &Rc<Groups>, name: &str, epoch: u64, stop: watch::Receiver<bool
     spawn_local(async move {
         let (other, _mark) = adopted;
         groups.add(&name, &other);
-        let end = takeover::deliver(&other, &mut stop, Quarantine::Counts, |_| {}).await;
+        let end = takeover::deliver(
+            &other,
+            deliver(Rc::clone(&other)),
+            &mut stop,
+            Quarantine::Counts,
+            |_| {},
+        )
+        .await;
         groups.remove(&name);
         match end {
             End::Empty { unreadable, .. } => tracing::info!(
@@ -214,11 +233,11 @@ fn adopt(groups: &Rc<Groups>, name: &str, epoch: u64, stop: watch::Receiver<bool
     });
 }
 
-fn take(
-    process: &Rc<Process>,
+fn take<T: Trade>(
+    process: &Rc<T>,
     name: &str,
     epoch: u64,
-) -> Result<(Rc<Group>, nodes::mark::OwnerMark), nodes::SetupError> {
+) -> Result<(Rc<Group<T>>, nodes::mark::OwnerMark), nodes::SetupError> {
     let settings = process.settings();
     let life = random_life();
     let mark = nodes::mark(&settings, name, life)?;
@@ -227,7 +246,7 @@ fn take(
     (options.adopted, options.takes) = (true, Some(epoch));
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
-    Ok((Rc::new(vere_groups::new(process, link)), mark))
+    Ok((Rc::new(group::new(process, link)), mark))
 }
 
 #[cfg(test)]

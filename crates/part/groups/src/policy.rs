@@ -7,7 +7,8 @@ use vere_settings::{
 };
 
 /// Makes the delivery policy.
-pub(super) fn policy(settings: &Settings) -> Policy {
+#[must_use]
+pub fn policy(settings: &Settings) -> Policy {
     let delivery = &settings.delivery;
     Policy {
         retry: delivery.retry.iter().map(|span| span.duration()).collect(),

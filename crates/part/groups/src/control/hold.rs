@@ -4,17 +4,20 @@ use std::time::Duration;
 
 use vere_control::{Answer, HoldOutcome, HoldRow, MessageChange};
 use vere_delivery::Holding;
+use vere_process::clock;
 use vere_queue::Destination;
 use vere_queue::order::FOREVER;
 use vere_units::TraceId;
 
-use super::group::{GroupHost, Groups};
-use super::{clock, orders};
+use super::orders;
+use crate::group::GroupHost;
+use crate::groups::Groups;
+use crate::trade::Trade;
 
 /// Holds or releases a message, in the queue of one destination or in all that it waits in, adopted ones
 /// too.
-pub(super) async fn message(
-    groups: &Groups,
+pub(super) async fn message<T: Trade>(
+    groups: &Groups<T>,
     destination: Option<&str>,
     id: TraceId,
     change: MessageChange,
@@ -54,7 +57,7 @@ pub(super) async fn message(
     }
 }
 
-fn row(holding: &Holding<GroupHost>, outcome: HoldOutcome) -> HoldRow {
+fn row<T: Trade>(holding: &Holding<GroupHost<T>>, outcome: HoldOutcome) -> HoldRow {
     let held_until = holding.message().and_then(|message| message.held_until);
     HoldRow {
         id: holding.trace.to_string(),

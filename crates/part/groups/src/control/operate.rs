@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use tokio::task::spawn_local;
 use vere_delivery::{Change, Sweep};
+use vere_process::clock;
 use vere_queue::destination::EmptyDestination;
 use vere_queue::{Destination, Order, TlsWish};
 
-use super::group::{Group, Groups};
-use super::{clock, look, orders, unrouted};
+use super::{look, orders, unrouted};
+use crate::group::Group;
+use crate::groups::Groups;
+use crate::trade::Trade;
 use vere_control::{Acted, Action, Answer, MessageRow, OrderChange, OrderRow, Selection};
 
 /// Changes the order for a destination, in adopted queues too.
-pub(super) async fn order(
-    groups: &Groups,
+pub(super) async fn order<T: Trade>(
+    groups: &Groups<T>,
     destination: &str,
     change: &OrderChange,
     seconds: Option<u64>,
@@ -53,14 +56,14 @@ pub(super) async fn order(
 
 /// Checks that a change has an object: an existing queue, a destination that mail may come to, or an order in effect.
 /// Otherwise an operator could believe that a misspelt name holds mail back.
-fn means_something(
-    groups: &Groups,
+fn means_something<T: Trade>(
+    groups: &Groups<T>,
     destination: &Destination,
     change: &Change,
     ahead: bool,
 ) -> Result<(), String> {
     let all = groups.all();
-    let order = |one: &Rc<Group>| {
+    let order = |one: &Rc<Group<T>>| {
         one.queues
             .look(|queues| queues.order(destination, clock::now()))
     };
@@ -70,7 +73,7 @@ fn means_something(
         Change::Accept => (orders.any(|one| one.refused_until.is_some()), "refused"),
         Change::Restore => (orders.any(|one| one.detour.is_some()), "rerouted"),
         Change::Hold | Change::Refuse | Change::Reroute(_) => {
-            let is_known = |one: &Rc<Group>| {
+            let is_known = |one: &Rc<Group<T>>| {
                 one.queues
                     .look(|queues| queues.number(destination))
                     .is_some()
@@ -78,7 +81,7 @@ fn means_something(
             if ahead || all.iter().any(is_known) {
                 return Ok(());
             }
-            let leads = unrouted::leads_to(groups.process(), destination);
+            let leads = groups.process().leads_to(destination);
             return leads.map_err(|other| {
                 format!("{}; or add --ahead", unrouted::unknown(destination, other))
             });
@@ -116,9 +119,9 @@ fn wanted(change: &OrderChange, destination: &Destination) -> Result<Change, Str
 }
 
 /// Lists the orders for all destinations, then the held messages, here and in adopted groups.
-pub(super) async fn orders(groups: &Groups) -> Answer {
+pub(super) async fn orders<T: Trade>(groups: &Groups<T>) -> Answer {
     let now = clock::now();
-    let rows = |one: &Group, group: Option<&str>| {
+    let rows = |one: &Group<T>, group: Option<&str>| {
         one.queues.look(|queues| {
             let rows = queues.orders(now).map(|order| order_row(&order, group));
             rows.collect::<Vec<_>>()
@@ -163,8 +166,8 @@ fn order_row(order: &Order, group: Option<&str>) -> OrderRow {
 }
 
 /// Applies an action to the messages of one destination, or of all, in adopted queues too.
-pub(super) async fn act(
-    groups: &Groups,
+pub(super) async fn act<T: Trade>(
+    groups: &Groups<T>,
     destination: Option<&str>,
     selection: &Selection,
     action: Action,

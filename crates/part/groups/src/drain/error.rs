@@ -7,13 +7,12 @@ use std::io;
 use vere_cluster::RegisterError;
 use vere_owner::MembershipError;
 
-use crate::error::GatewayError;
 use vere_link::SetupError;
 use vere_process::wording::messages;
 
 /// Why the queues of a gateway are not drained.
 #[derive(Debug)]
-pub enum DrainError {
+pub enum DrainError<E> {
     /// The gateway of this name is alive.
     Alive(String),
     /// The register cannot be read.
@@ -57,12 +56,12 @@ pub enum DrainError {
     /// The group cannot be reached.
     Setup(SetupError),
     /// Deliveries cannot begin.
-    Gateway(GatewayError),
+    Process(E),
     /// Progress cannot be written, or signals not be received.
     System(io::Error),
 }
 
-impl fmt::Display for DrainError {
+impl<E: Error> fmt::Display for DrainError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Alive(name) => write!(
@@ -93,49 +92,43 @@ impl fmt::Display for DrainError {
             ),
             Self::Stopped { name, left } => write!(f, "{name}: stopped, {} left", messages(*left)),
             Self::Setup(error) => error.fmt(f),
-            Self::Gateway(error) => error.fmt(f),
+            Self::Process(error) => fmt::Display::fmt(error, f),
             Self::System(error) => error.fmt(f),
         }
     }
 }
 
-impl Error for DrainError {
+impl<E: Error> Error for DrainError<E> {
     /// The display holds the text of the direct cause already; what is behind that follows here.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Setup(error) => error.source(),
-            Self::Gateway(error) => error.source(),
+            Self::Process(error) => error.source(),
             Self::System(error) => error.source(),
             _ => None,
         }
     }
 }
 
-impl From<RegisterError> for DrainError {
+impl<E> From<RegisterError> for DrainError<E> {
     fn from(error: RegisterError) -> Self {
         Self::Register(error)
     }
 }
 
-impl From<MembershipError> for DrainError {
+impl<E> From<MembershipError> for DrainError<E> {
     fn from(error: MembershipError) -> Self {
         Self::Record(error)
     }
 }
 
-impl From<SetupError> for DrainError {
+impl<E> From<SetupError> for DrainError<E> {
     fn from(error: SetupError) -> Self {
         Self::Setup(error)
     }
 }
 
-impl From<GatewayError> for DrainError {
-    fn from(error: GatewayError) -> Self {
-        Self::Gateway(error)
-    }
-}
-
-impl From<io::Error> for DrainError {
+impl<E> From<io::Error> for DrainError<E> {
     fn from(error: io::Error) -> Self {
         Self::System(error)
     }

@@ -2,16 +2,17 @@
 
 use vere_owner::{NetworkState, ReplicaRow, SyncState};
 
-use super::group::Group;
+use crate::group::Group;
+use crate::trade::Trade;
 use vere_control::ReplicaLine;
 
 /// Returns the state of every replica.
-pub(super) fn lines(group: &Group) -> Vec<ReplicaLine> {
+pub(super) fn lines<T: Trade>(group: &Group<T>) -> Vec<ReplicaLine> {
     let table = group.host.link.table().into_iter();
     table.map(|row| replica_line(group, row)).collect()
 }
 
-fn replica_line(group: &Group, row: ReplicaRow) -> ReplicaLine {
+fn replica_line<T: Trade>(group: &Group<T>, row: ReplicaRow) -> ReplicaLine {
     let network = |state| match state {
         NetworkState::Run => "run",
         NetworkState::Ready => "ready",
