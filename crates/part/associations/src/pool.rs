@@ -300,11 +300,7 @@ impl ReservedLane {
     /// # Errors
     ///
     /// [`PoolError`] without an association; the transfer is as unsettled as before.
-    pub async fn settle(
-        &mut self,
-        broken: Broken,
-        apdu: Vec<Bytes>,
-    ) -> Result<Outcome, PoolError> {
+    pub async fn settle(&mut self, broken: Broken, apdu: Vec<Bytes>) -> Result<Outcome, PoolError> {
         self.give(apdu, Some(broken)).await
     }
 
@@ -390,7 +386,10 @@ impl Task {
     }
 
     async fn work(&mut self, job: Job) {
-        let Job { task, _guard: guard } = job;
+        let Job {
+            task,
+            _guard: guard,
+        } = job;
         // A caller that waits no more has given its APDU up: nobody is told.
         match task {
             JobTask::Open(answer) => {
@@ -402,7 +401,8 @@ impl Task {
                 let reused = self.open.is_some();
                 let mut done = self.attempt(&job).await;
                 // The peer may have closed an idle association a moment ago.
-                if reused && let Ok(Outcome::NotTransferred(NotTransferred::Ended(_), None)) = done {
+                if reused && let Ok(Outcome::NotTransferred(NotTransferred::Ended(_), None)) = done
+                {
                     done = self.attempt(&job).await;
                 }
                 drop(guard);

@@ -31,12 +31,7 @@ pub(crate) fn open(settings: &Settings, x400: &X400) -> Result<Option<Archive>, 
 }
 
 /// The entry of a unit.
-pub(crate) fn entry(
-    origin: Origin<'_>,
-    trace: TraceId,
-    at: Timestamp,
-    outcome: &Outcome,
-) -> Entry {
+pub(crate) fn entry(origin: Origin<'_>, trace: TraceId, at: Timestamp, outcome: &Outcome) -> Entry {
     let facts = &outcome.facts;
     let kind = match facts.kind {
         UnitKind::Message => Kind::Message,
@@ -44,7 +39,10 @@ pub(crate) fn entry(
         UnitKind::Report => Kind::Report,
     };
     let recipients = facts.recipients.iter().map(|one| one.address.clone());
-    let destinations = outcome.onward.iter().map(|part| part.destination.to_string());
+    let destinations = outcome
+        .onward
+        .iter()
+        .map(|part| part.destination.to_string());
     Entry {
         identifier: facts.identifier.clone(),
         about: facts.about.clone(),
@@ -63,7 +61,9 @@ fn bounded(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut room = META_OCTETS_MAX / 4;
     texts
         .take_while(|text| {
-            let length = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_add(16);
+            let length = u64::try_from(text.len())
+                .unwrap_or(u64::MAX)
+                .saturating_add(16);
             let fits = length <= room;
             room = room.saturating_sub(length);
             fits

@@ -95,7 +95,11 @@ impl Intake {
     ///
     /// # Errors
     /// [`NotTaken`]: the sender keeps the responsibility.
-    pub(crate) async fn take(&self, origin: Origin<'_>, octets: Vec<Bytes>) -> Result<Taken, NotTaken> {
+    pub(crate) async fn take(
+        &self,
+        origin: Origin<'_>,
+        octets: Vec<Bytes>,
+    ) -> Result<Taken, NotTaken> {
         let apdu = Apdu::split(&joined(octets))?;
         self.take_unit(origin, apdu).await
     }
@@ -104,7 +108,11 @@ impl Intake {
     ///
     /// # Errors
     /// [`NotTaken`].
-    pub(crate) async fn take_unit(&self, origin: Origin<'_>, apdu: Apdu) -> Result<Taken, NotTaken> {
+    pub(crate) async fn take_unit(
+        &self,
+        origin: Origin<'_>,
+        apdu: Apdu,
+    ) -> Result<Taken, NotTaken> {
         let process = self.process();
         let (trace, now) = (process.fresh_id(), clock::now());
         let outcome = decide(process, origin.source, apdu, (trace, now))?;
@@ -114,7 +122,9 @@ impl Intake {
             units.push(reported(process, report, now)?);
         }
         self.archive(origin, &units, now).await?;
-        let all = units.iter().flat_map(|(trace, outcome)| parts(outcome, *trace, now));
+        let all = units
+            .iter()
+            .flat_map(|(trace, outcome)| parts(outcome, *trace, now));
         self.store(all.collect()).await?;
         let identifier = match units.first() {
             Some((_, outcome)) => outcome.facts.identifier.clone(),
@@ -140,7 +150,9 @@ impl Intake {
         };
         for (place, (trace, outcome)) in units.iter().enumerate() {
             let from = if place == 0 { origin } else { Origin::LOCAL };
-            archive.add(archiving::entry(from, *trace, now, outcome)).await?;
+            archive
+                .add(archiving::entry(from, *trace, now, outcome))
+                .await?;
         }
         Ok(())
     }

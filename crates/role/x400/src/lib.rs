@@ -27,9 +27,6 @@ mod trade;
 mod transfer;
 mod waiting;
 
-
-
-
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -136,11 +133,16 @@ fn keep_queues(group: &Rc<Group>) {
 async fn answer(groups: &Rc<Groups<Process>>, request: &Request) -> Answer {
     let process = groups.process();
     let receiving = || Receiving {
-        bodies: vec![control::octets("incoming units", process.budget.held(), Some(process.budget.max()))],
+        bodies: vec![control::octets(
+            "incoming units",
+            process.budget.held(),
+            Some(process.budget.max()),
+        )],
         ..Receiving::default()
     };
     let answer = control::answer(groups, request, receiving).await;
-    answer.unwrap_or_else(|| Answer::Error("the MTA of X.400 keeps nothing of this kind".to_owned()))
+    answer
+        .unwrap_or_else(|| Answer::Error("the MTA of X.400 keeps nothing of this kind".to_owned()))
 }
 
 fn bind(path: &Path) -> Result<UnixListener, X400Error> {

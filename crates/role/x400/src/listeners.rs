@@ -35,7 +35,10 @@ pub(crate) struct Port {
 /// When a port cannot be used.
 pub(crate) fn open(x400: &X400, inherited: &mut Inherited) -> Result<Vec<Port>, X400Error> {
     let mut ports = Vec::new();
-    let sections = [("x400", &x400.listen, false), ("x400-tls", &x400.listen_tls, true)];
+    let sections = [
+        ("x400", &x400.listen, false),
+        ("x400-tls", &x400.listen_tls, true),
+    ];
     for (section, addresses, encrypted) in sections {
         let options = ListenOptions::default();
         for listener in inherited.take_or_bind(section, addresses, options)? {
@@ -115,7 +118,10 @@ impl Reception {
 
     async fn receive(self: Rc<Self>, stream: TcpStream, address: SocketAddr, encrypted: bool) {
         let settings = self.intake.process().settings();
-        let most = settings.x400.as_ref().map_or(0, |x400| x400.connections_max);
+        let most = settings
+            .x400
+            .as_ref()
+            .map_or(0, |x400| x400.connections_max);
         let figures = &self.intake.process().figures;
         if self.connections.get() >= most {
             figures.turned_away();
@@ -128,14 +134,20 @@ impl Reception {
         if stream.set_nodelay(true).is_ok() {
             self.serve(stream, address, encrypted).await;
         }
-        self.connections.set(self.connections.get().saturating_sub(1));
+        self.connections
+            .set(self.connections.get().saturating_sub(1));
     }
 
     async fn serve(&self, stream: TcpStream, address: SocketAddr, encrypted: bool) {
         let bound = {
             let settings = self.intake.process().settings();
-            let most = settings.x400.as_ref().map_or(0, |x400| x400.connections_max);
-            let place = self.waiting.enter(address.ip(), usize::try_from(most).unwrap_or(usize::MAX));
+            let most = settings
+                .x400
+                .as_ref()
+                .map_or(0, |x400| x400.connections_max);
+            let place = self
+                .waiting
+                .enter(address.ip(), usize::try_from(most).unwrap_or(usize::MAX));
             tokio::select! {
                 bound = Box::pin(self.bound(stream, address, encrypted)) => bound,
                 () = place.lost() => {
@@ -151,7 +163,12 @@ impl Reception {
     }
 
     /// Waits for the bind of a caller, and answers it.
-    async fn bound(&self, stream: TcpStream, address: SocketAddr, encrypted: bool) -> Option<Bound<'_>> {
+    async fn bound(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        encrypted: bool,
+    ) -> Option<Bound<'_>> {
         let (stream, tls): (Box<dyn Stream>, _) = if encrypted {
             match self.tls.handshake(stream).await {
                 Ok((stream, info)) => (Box::new(stream), Some(info)),

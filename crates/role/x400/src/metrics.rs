@@ -51,13 +51,21 @@ impl Figures {
 
     /// Counts a bind of a caller.
     pub(crate) fn bound(&self, accepted: bool) {
-        let result = if accepted { X400Bind::Accepted } else { X400Bind::Refused };
+        let result = if accepted {
+            X400Bind::Accepted
+        } else {
+            X400Bind::Refused
+        };
         self.all.x400.binds.get_or_create(&result).inc();
     }
 
     /// Changes the number of associations that peers have opened.
     pub(crate) fn associations_in(&self, by: i64) {
-        self.all.x400.associations.get_or_create(&X400Side::In).inc_by(by);
+        self.all
+            .x400
+            .associations
+            .get_or_create(&X400Side::In)
+            .inc_by(by);
     }
 
     /// Counts a unit that is safe.

@@ -105,12 +105,21 @@ impl Peers {
 
     /// Associations of this MTA with a peer that are open now.
     pub(crate) fn open(&self, peer: &str) -> usize {
-        self.state.borrow().lines.get(peer).map_or(0, |line| line.pool.open())
+        self.state
+            .borrow()
+            .lines
+            .get(peer)
+            .map_or(0, |line| line.pool.open())
     }
 
     /// All associations of this MTA that are open now.
     pub(crate) fn open_all(&self) -> usize {
-        self.state.borrow().lines.values().map(|line| line.pool.open()).sum()
+        self.state
+            .borrow()
+            .lines
+            .values()
+            .map(|line| line.pool.open())
+            .sum()
     }
 
     /// The pool of a peer.
@@ -121,7 +130,10 @@ impl Peers {
         let reach = self.state.borrow().reach.get(peer).cloned();
         let reach = reach.ok_or_else(|| Unreached::Unknown(peer.to_owned()))?;
         let known = self.state.borrow().lines.get(peer).cloned();
-        if let Some(line) = known.as_ref().filter(|line| line.since.elapsed() < ADDRESSES_FRESH) {
+        if let Some(line) = known
+            .as_ref()
+            .filter(|line| line.since.elapsed() < ADDRESSES_FRESH)
+        {
             return Ok(line.clone());
         }
         let (host, addresses) = self.resolve(peer, &reach).await?;
@@ -132,11 +144,19 @@ impl Peers {
             },
             _ => self.new_line(peer, &reach, (&host, addresses)),
         };
-        self.state.borrow_mut().lines.insert(peer.to_owned(), line.clone());
+        self.state
+            .borrow_mut()
+            .lines
+            .insert(peer.to_owned(), line.clone());
         Ok(line)
     }
 
-    fn new_line(&self, peer: &str, reach: &Reach, (host, addresses): (&str, Vec<SocketAddr>)) -> Line {
+    fn new_line(
+        &self,
+        peer: &str,
+        reach: &Reach,
+        (host, addresses): (&str, Vec<SocketAddr>),
+    ) -> Line {
         let (incoming, units) = mpsc::channel(WAITING_MAX);
         let intake = self.state.borrow().intake.clone();
         spawn_local(receive(intake, peer.to_owned(), units));
@@ -147,14 +167,22 @@ impl Peers {
             ..PoolSettings::new(reach.peer(host, addresses.clone()))
         };
         Line {
-            pool: Rc::new(Pool::start(settings, Arc::clone(&self.names), Some(incoming))),
+            pool: Rc::new(Pool::start(
+                settings,
+                Arc::clone(&self.names),
+                Some(incoming),
+            )),
             since: Instant::now(),
             addresses,
         }
     }
 
     /// The addresses of all hosts in their order, and the name of the first host.
-    async fn resolve(&self, peer: &str, reach: &Reach) -> Result<(String, Vec<SocketAddr>), Unreached> {
+    async fn resolve(
+        &self,
+        peer: &str,
+        reach: &Reach,
+    ) -> Result<(String, Vec<SocketAddr>), Unreached> {
         let Some((first, _)) = reach.hosts.first() else {
             return Err(Unreached::NoAddress(peer.to_owned()));
         };
@@ -191,7 +219,13 @@ impl Peers {
 
     /// Releases all associations.
     pub(crate) async fn close(&self) {
-        let lines: Vec<Line> = self.state.borrow_mut().lines.drain().map(|(_, line)| line).collect();
+        let lines: Vec<Line> = self
+            .state
+            .borrow_mut()
+            .lines
+            .drain()
+            .map(|(_, line)| line)
+            .collect();
         for line in lines {
             if let Ok(pool) = Rc::try_unwrap(line.pool) {
                 pool.close().await;
@@ -223,7 +257,10 @@ async fn receive(intake: WeakIntake, peer: String, mut units: mpsc::Receiver<Del
             address: None,
         };
         let taken = match intake.ready() {
-            Ok(()) => intake.take(origin, apdu).await.map_err(|error| error.to_string()),
+            Ok(()) => intake
+                .take(origin, apdu)
+                .await
+                .map_err(|error| error.to_string()),
             Err(why) => Err(why.to_owned()),
         };
         if let Err(error) = &taken {

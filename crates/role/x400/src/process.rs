@@ -17,11 +17,11 @@ use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
 use vere_units::TraceId;
 
 use crate::budget::Budget;
-use crate::{archiving, auditing};
 use crate::error::X400Error;
 use crate::intake::Intake;
 use crate::metrics::Figures;
 use crate::peers::Peers;
+use crate::{archiving, auditing};
 
 /// A group of queues of this process.
 pub(crate) type Group = vere_groups::Group<Process>;
@@ -106,7 +106,8 @@ impl Process {
     pub(crate) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), X400Error> {
         let (x400, switch) = switch(&settings)?;
         self.outbound.set_settings(&settings)?;
-        self.budget.set_max(settings.limits.body_memory_max.as_u64());
+        self.budget
+            .set_max(settings.limits.body_memory_max.as_u64());
         self.peers.set(&x400, switch.reach);
         self.mta.replace(Rc::new(switch.mta));
         self.settings.replace(settings);
