@@ -65,7 +65,14 @@ const OF_GROUPS: &[&str] = &[
     "crates/part/link",
     "crates/part/meters",
 ];
-const PARTS: &[&str] = &["crates/part", "crates/part/filters", "crates/part/groups"];
+/// The part that opens associations.
+const OF_SWITCH: &[&str] = &["crates/part/associations"];
+const PARTS: &[&str] = &[
+    "crates/part",
+    "crates/part/filters",
+    "crates/part/groups",
+    "crates/part/switch",
+];
 const ROLES: &[&str] = &["crates/role"];
 
 /// base <- proto <- engine <- part <- role <- app, and base <- host <- part. Protocols and engines do not know each
@@ -235,6 +242,15 @@ const LAYERS: &[Layer] = &[
         "crates/part/meters",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
     ),
+    outer(
+        "crates/part/associations",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
+    ),
+    // The settings of a peer say how associations with it are opened.
+    outer(
+        "crates/part/switch",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, OF_SWITCH],
+    ),
     // Groups of queues are reached by links, end by limits, and answer commands.
     outer(
         "crates/part/groups",
@@ -247,7 +263,7 @@ const LAYERS: &[Layer] = &[
     outer(
         "crates/role",
         &[
-            BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, OF_GROUPS, PARTS,
+            BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, OF_GROUPS, OF_SWITCH, PARTS,
         ],
     ),
     outer(
@@ -260,6 +276,7 @@ const LAYERS: &[Layer] = &[
             HOSTS,
             PROCESS,
             OF_GROUPS,
+            OF_SWITCH,
             PARTS,
             ROLES,
             &["crates/app"],

@@ -4,11 +4,13 @@
 //! lane on demand opens it for an APDU, and releases it when it is idle. A pool has no queue: callers wait for a free lane in
 //! their order, and what becomes of an APDU that was not transferred is theirs to decide.
 
+mod lane;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 use vere_osi::rtse::Broken;
@@ -22,6 +24,9 @@ use crate::names::Names;
 use crate::open::{Activity, Next, OpenAssociation, Resumption};
 use crate::outcome::{NotTransferred, Outcome};
 use crate::receive::{NotReceived, Partial};
+
+pub use lane::ReservedLane;
+use lane::{Guard, Job, JobTask, Transfer};
 
 /// Transfers of the peer that a pool remembers.
 const HISTORY_MAX: usize = 256;
@@ -75,41 +80,6 @@ pub enum PoolError {
     NotOpen(OpenError),
     /// The pool has ended. The APDU may have been transferred if it was given before.
     Ended,
-}
-
-/// Work for a lane. The lane is taken as long as anybody has its guard.
-#[derive(Debug)]
-struct Job {
-    task: JobTask,
-    _guard: Arc<Guard>,
-}
-
-#[derive(Debug)]
-enum JobTask {
-    /// Open an association, unless one is open.
-    Open(oneshot::Sender<Result<(), OpenError>>),
-    Transfer(Transfer),
-}
-
-#[derive(Debug)]
-struct Transfer {
-    apdu: Vec<Bytes>,
-    broken: Option<Broken>,
-    answer: oneshot::Sender<Result<Outcome, PoolError>>,
-}
-
-/// A taken lane, which becomes free when the last owner drops the guard.
-#[derive(Debug)]
-struct Guard {
-    shared: Arc<Shared>,
-    lane: usize,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.shared.with(self.lane, |lane| lane.busy = false);
-    }
 }
 
 #[derive(Debug)]
@@ -275,52 +245,6 @@ impl Pool {
             jobs,
             guard: Arc::new(guard),
         })
-    }
-}
-
-/// A lane of a pool for several transfers, one behind the other. Dropped, it is free again, and its association stays open.
-#[derive(Debug)]
-pub struct ReservedLane {
-    jobs: mpsc::Sender<Job>,
-    guard: Arc<Guard>,
-}
-
-impl ReservedLane {
-    /// Transfers an APDU. A lane whose association has ended opens another.
-    ///
-    /// # Errors
-    ///
-    /// [`PoolError`] without an association.
-    pub async fn transfer(&mut self, apdu: Vec<Bytes>) -> Result<Outcome, PoolError> {
-        self.give(apdu, None).await
-    }
-
-    /// Settles a transfer that broke off.
-    ///
-    /// # Errors
-    ///
-    /// [`PoolError`] without an association; the transfer is as unsettled as before.
-    pub async fn settle(&mut self, broken: Broken, apdu: Vec<Bytes>) -> Result<Outcome, PoolError> {
-        self.give(apdu, Some(broken)).await
-    }
-
-    async fn give(&self, apdu: Vec<Bytes>, broken: Option<Broken>) -> Result<Outcome, PoolError> {
-        let (answer, answered) = oneshot::channel();
-        // From here on the lane is busy until the job is done, whether the caller waits or not.
-        self.put(JobTask::Transfer(Transfer {
-            apdu,
-            broken,
-            answer,
-        }))?;
-        answered.await.map_err(|_| PoolError::Ended)?
-    }
-
-    fn put(&self, task: JobTask) -> Result<(), PoolError> {
-        let job = Job {
-            task,
-            _guard: Arc::clone(&self.guard),
-        };
-        self.jobs.try_send(job).map_err(|_| PoolError::Ended)
     }
 }
 

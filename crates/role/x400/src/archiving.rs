@@ -7,8 +7,7 @@ use vere_mta400::{Outcome, UnitKind};
 use vere_settings::{Durability, Settings, X400};
 use vere_units::{Timestamp, TraceId};
 
-use crate::intake::Origin;
-use crate::told;
+use crate::origin::Origin;
 
 /// With a spool that holds units in memory the archive too is written at once, and synced within this time.
 const SYNC_WITHIN: Duration = Duration::from_secs(1);
@@ -48,7 +47,7 @@ pub(crate) fn entry(origin: Origin<'_>, trace: TraceId, at: Timestamp, outcome: 
         about: facts.about.clone(),
         originator: facts.originator.clone(),
         recipients: bounded(recipients),
-        source: told::source(origin.source),
+        source: origin.text(),
         destinations: bounded(destinations),
         content_type: facts.content_type.as_ref().map(ToString::to_string),
         octets: outcome.pieces(),

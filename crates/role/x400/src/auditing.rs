@@ -10,8 +10,7 @@ use vere_queue::{Attempt, Disposition, Envelope};
 use vere_settings::X400;
 use vere_units::{Timestamp, TraceId};
 
-use crate::intake::Origin;
-use crate::told;
+use crate::origin::{self, Origin};
 
 /// Opens the audit log, if the settings want one.
 ///
@@ -52,14 +51,11 @@ pub(crate) fn arrival(
             cause: cause.as_deref(),
         })
         .collect();
-    let (source, address) = (
-        told::source(origin.source),
-        origin.address.map(|one| one.to_string()),
-    );
+    let (source, address) = (origin.text(), origin.address.map(|one| one.to_string()));
     let content_type = facts.content_type.as_ref().map(ToString::to_string);
     audit.add(&Line {
         trace: Some(trace),
-        kind: Some(told::kind(facts.kind)),
+        kind: Some(origin::kind(facts.kind)),
         identifier: Some(&facts.identifier),
         about: facts.about.as_deref(),
         source: Some(&source),
@@ -93,10 +89,7 @@ fn words(decision: &Decision) -> (&'static str, Option<String>, Option<String>) 
 
 /// No responsibility was taken for a unit.
 pub(crate) fn refused(audit: &Audit, origin: Origin<'_>, why: &str) {
-    let (source, address) = (
-        told::source(origin.source),
-        origin.address.map(|one| one.to_string()),
-    );
+    let (source, address) = (origin.text(), origin.address.map(|one| one.to_string()));
     audit.add(&Line {
         source: Some(&source),
         address: address.as_deref(),

@@ -12,8 +12,9 @@ use vere_mta400::{Admitted, Caller, Denied, Source};
 use vere_osi::session::Exception;
 
 use crate::auditing::{self, Link};
-use crate::intake::{NotTaken, Origin};
+use crate::intake::NotTaken;
 use crate::listeners::Reception;
+use crate::origin::Origin;
 
 /// An open association, and whose it is.
 pub(crate) struct Bound<'a> {

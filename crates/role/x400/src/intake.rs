@@ -1,6 +1,5 @@
 //! Takes responsibility for units: decides, stores the parts in the spool, and tells of it.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use vere_units::{Timestamp, TraceId};
 use vere_x400::{Apdu, ApduError, Report};
 
 use crate::archiving;
+use crate::origin::Origin;
 use crate::process::{Group, Process};
 use crate::records::{joined, parts};
 use crate::told;
@@ -33,21 +33,6 @@ pub(crate) enum NotTaken {
     /// The spool does not hold the unit.
     #[error("not safe in the spool: {0:?}")]
     Spool(SpoolError),
-}
-
-/// Where a unit comes from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Origin<'a> {
-    pub(crate) source: Source<'a>,
-    pub(crate) address: Option<SocketAddr>,
-}
-
-impl Origin<'_> {
-    /// A unit of this MTA.
-    pub(crate) const LOCAL: Self = Self {
-        source: Source::Local,
-        address: None,
-    };
 }
 
 /// A unit that is safe.

@@ -10,15 +10,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 use vere_associations::{Delivered, Names, Pool, PoolSettings};
-use vere_mta400::Source;
 use vere_net::resolver::{AddressAnswer, Resolver};
 use vere_osi::rtse::Broken;
 use vere_settings::X400;
 use vere_switch::Reach;
 use vere_units::TraceId;
-
-use crate::intake::Origin;
-use crate::process::{Process, WeakIntake};
 
 /// Units of one peer that wait for the intake.
 const WAITING_MAX: usize = 4;
@@ -26,6 +22,13 @@ const WAITING_MAX: usize = 4;
 const BROKEN_MAX: usize = 1_024;
 /// How long the addresses of a host count.
 const ADDRESSES_FRESH: Duration = Duration::from_secs(60);
+
+/// A unit that a peer sends over an association of this MTA.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) peer: String,
+    pub(crate) unit: Delivered,
+}
 
 /// A peer's pool, for the addresses that its hosts had.
 #[derive(Debug, Clone)]
@@ -39,7 +42,6 @@ pub(crate) struct Line {
 struct State {
     reach: BTreeMap<String, Reach>,
     lines: HashMap<String, Line>,
-    intake: WeakIntake,
     size_max: u64,
 }
 
@@ -49,6 +51,8 @@ pub(crate) struct Peers {
     resolver: Resolver,
     names: Arc<Names>,
     state: RefCell<State>,
+    /// Units of peers.
+    incoming: mpsc::Sender<Incoming>,
     /// Transfers that another association has to settle, by message and peer.
     broken: RefCell<HashMap<(TraceId, String), Broken>>,
 }
@@ -68,23 +72,24 @@ pub(crate) enum Unreached {
 }
 
 impl Peers {
-    pub(crate) fn new(resolver: Resolver, x400: &X400, reach: BTreeMap<String, Reach>) -> Self {
+    /// The peers of the settings. What they send over associations of this MTA goes to `incoming`.
+    pub(crate) fn new(
+        resolver: Resolver,
+        x400: &X400,
+        reach: BTreeMap<String, Reach>,
+        incoming: mpsc::Sender<Incoming>,
+    ) -> Self {
         Self {
+            incoming,
             resolver,
             names: Arc::new(Names::new(&x400.mta_name)),
             state: RefCell::new(State {
                 reach,
                 lines: HashMap::new(),
-                intake: WeakIntake::new(),
                 size_max: x400.size_max.as_u64(),
             }),
             broken: RefCell::default(),
         }
-    }
-
-    /// Lets peers send over associations of this MTA.
-    pub(crate) fn start(&self, intake: WeakIntake) {
-        self.state.borrow_mut().intake = intake;
     }
 
     /// Applies other settings: later associations have the new terms.
@@ -158,8 +163,7 @@ impl Peers {
         (host, addresses): (&str, Vec<SocketAddr>),
     ) -> Line {
         let (incoming, units) = mpsc::channel(WAITING_MAX);
-        let intake = self.state.borrow().intake.clone();
-        spawn_local(receive(intake, peer.to_owned(), units));
+        spawn_local(pass_on(peer.to_owned(), units, self.incoming.clone()));
         let settings = PoolSettings {
             permanent: reach.permanent,
             most: reach.associations_max,
@@ -235,10 +239,10 @@ impl Peers {
 }
 
 /// Has the associations made that are to stay open without messages, until the MTA stops.
-pub(crate) async fn keep_open(process: Rc<Process>) {
+pub(crate) async fn keep_open(peers: Rc<Peers>) {
     loop {
-        for peer in process.peers.permanent() {
-            if let Err(error) = process.peers.line(&peer).await {
+        for peer in peers.permanent() {
+            if let Err(error) = peers.line(&peer).await {
                 tracing::warn!(peer, %error, "no permanent association");
             }
         }
@@ -246,27 +250,12 @@ pub(crate) async fn keep_open(process: Rc<Process>) {
     }
 }
 
-/// Takes the units that a peer sends over associations of this MTA.
-async fn receive(intake: WeakIntake, peer: String, mut units: mpsc::Receiver<Delivered>) {
-    while let Some(Delivered { apdu, safe }) = units.recv().await {
-        let Some(intake) = intake.upgrade() else {
+/// Names the peer of each unit.
+async fn pass_on(peer: String, mut units: mpsc::Receiver<Delivered>, to: mpsc::Sender<Incoming>) {
+    while let Some(unit) = units.recv().await {
+        let peer = peer.clone();
+        if to.send(Incoming { peer, unit }).await.is_err() {
             return;
-        };
-        let origin = Origin {
-            source: Source::Peer(&peer),
-            address: None,
-        };
-        let taken = match intake.ready() {
-            Ok(()) => intake
-                .take(origin, apdu)
-                .await
-                .map_err(|error| error.to_string()),
-            Err(why) => Err(why.to_owned()),
-        };
-        if let Err(error) = &taken {
-            tracing::warn!(peer, error, "unit not taken, its sender keeps it");
         }
-        // A lane that waits no more has an end to its association.
-        let _told = safe.send(taken.is_ok());
     }
 }

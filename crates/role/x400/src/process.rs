@@ -1,9 +1,10 @@
 //! State that exists once per process. All tasks run on one thread, so no locks are needed.
 
 use std::cell::RefCell;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
 use vere_archive::{Archive, Audit};
 use vere_groups::TraceIds;
 use vere_meters::pressure::Pressure;
@@ -18,9 +19,8 @@ use vere_units::TraceId;
 
 use crate::budget::Budget;
 use crate::error::X400Error;
-use crate::intake::Intake;
 use crate::metrics::Figures;
-use crate::peers::Peers;
+use crate::peers::{Incoming, Peers};
 use crate::{archiving, auditing};
 
 /// A group of queues of this process.
@@ -32,7 +32,7 @@ pub(crate) struct Process {
     settings: RefCell<Arc<Settings>>,
     mta: RefCell<Rc<Mta>>,
     /// Associations to peers.
-    pub(crate) peers: Peers,
+    pub(crate) peers: Rc<Peers>,
     /// The way to the mail store.
     pub(crate) outbound: Rc<Outbound>,
     pub(crate) ids: TraceIds,
@@ -48,11 +48,15 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Opens everything that the MTA needs besides a group of queues.
+    /// Opens everything that the MTA needs besides a group of queues. Units that peers send over associations of this MTA go to
+    /// `incoming`.
     ///
     /// # Errors
     /// When settings, name servers, certificates, passwords or files cannot be used.
-    pub(crate) fn open(settings: Arc<Settings>) -> Result<Self, X400Error> {
+    pub(crate) fn open(
+        settings: Arc<Settings>,
+        incoming: mpsc::Sender<Incoming>,
+    ) -> Result<Self, X400Error> {
         let (x400, switch) = switch(&settings)?;
         let all = Metrics::new();
         let resolver = vere_outbound::resolver(&settings)?;
@@ -64,7 +68,7 @@ impl Process {
         let budget = Rc::<Budget>::default();
         budget.set_max(settings.limits.body_memory_max.as_u64());
         Ok(Self {
-            peers: Peers::new(resolver, &x400, switch.reach),
+            peers: Rc::new(Peers::new(resolver, &x400, switch.reach, incoming)),
             mta: RefCell::new(Rc::new(switch.mta)),
             outbound: Rc::new(outbound),
             ids: TraceIds::of(&x400.group()),
@@ -76,11 +80,6 @@ impl Process {
             trace,
             settings: RefCell::new(settings),
         })
-    }
-
-    /// Lets peers send over associations that this MTA has opened, and opens the permanent ones.
-    pub(crate) fn start(&self, intake: &Rc<Intake>) {
-        self.peers.start(Rc::downgrade(intake));
     }
 
     /// Releases all associations with peers, and writes what is buffered.
@@ -129,9 +128,6 @@ impl Process {
         self.ids.next(clock::now())
     }
 }
-
-/// The intake, as long as the process lives.
-pub(crate) type WeakIntake = Weak<Intake>;
 
 fn switch(settings: &Settings) -> Result<(X400, Switch), X400Error> {
     let x400 = settings.x400.clone().ok_or(X400Error::NoSection)?;

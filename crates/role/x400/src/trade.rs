@@ -17,7 +17,7 @@ use vere_telemetry::metrics::Metrics;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
-use crate::intake::Origin;
+use crate::origin::Origin;
 use crate::process::Process;
 use crate::records::parts;
 use crate::{archiving, auditing, report};

@@ -46,7 +46,7 @@ fn every_section_has_its_place() {
         ("mx", "x400.mx")
     );
     assert_eq!(x400.expire.urgent.to_string(), "2h");
-    assert_eq!(x400.expire.normal.to_string(), "24h");
+    assert_eq!(x400.expire.normal.to_string(), "1d");
     assert!(x400.archive && x400.audit);
     assert!(x400.socket.ends_with("x400/attach.sock"));
     let [atlas, open] = x400.peers.as_slice() else {

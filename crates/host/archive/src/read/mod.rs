@@ -5,6 +5,7 @@
 mod content;
 mod find;
 mod folder;
+mod found;
 mod issue;
 mod query;
 mod scan;
@@ -17,8 +18,9 @@ use std::io;
 
 pub(crate) use content::is_content_sound;
 pub use content::{copy_content, describe};
-pub use find::{Found, Page, SearchSummary, find};
+pub use find::{Page, SearchSummary, find};
 pub(crate) use folder::{days, segments};
+pub use found::Found;
 pub use issue::{Issue, Issues};
 pub use query::Query;
 pub(crate) use segment::{Row, Segment};

@@ -29,6 +29,8 @@ pub(crate) struct Row<'a> {
     pub meta: &'a [u8],
     /// The fields.
     pub fields: Fields<'a>,
+    /// False if the content was compared with its checksum and is damaged.
+    pub is_sound: bool,
 }
 
 /// Takes entries until it breaks.
@@ -206,6 +208,7 @@ impl<F: ReadAt> Segment<F> {
                 octets,
                 meta: octets_of_meta,
                 fields,
+                is_sound: true,
             };
             ends.is_stopped = visit(&row).is_break();
             ends.segment = end;
