@@ -310,10 +310,7 @@ impl Task {
     }
 
     async fn work(&mut self, job: Job) {
-        let Job {
-            task,
-            _guard: guard,
-        } = job;
+        let Job { task, guard } = job;
         // A caller that waits no more has given its APDU up: nobody is told.
         match task {
             JobTask::Open(answer) => {

@@ -1,6 +1,7 @@
 //! Sections of further services.
 
 use super::{Assembly, yes_or_no};
+use crate::model::Resolver;
 use crate::services::{
     CallAhead, Dkim, Front, RecordSink, Records, Reports, Sendmail, SpfTreatment, WhenUnavailable,
 };
