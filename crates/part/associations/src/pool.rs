@@ -5,8 +5,9 @@
 //! their order, and what becomes of an APDU that was not transferred is theirs to decide.
 
 mod lane;
+mod terms;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,87 +20,21 @@ use vere_osi::session::Exception;
 use crate::bounds::Wait;
 use crate::end::End;
 use crate::history::{History, Known};
-use crate::initiate::{OpenError, Peer, initiate};
+use crate::initiate::{OpenError, initiate};
 use crate::names::Names;
 use crate::open::{Activity, Next, OpenAssociation, Resumption};
 use crate::outcome::{NotTransferred, Outcome};
 use crate::receive::{NotReceived, Partial};
 
 pub use lane::ReservedLane;
-use lane::{Guard, Job, JobTask, Transfer};
+use lane::{Guard, Job, JobTask, Shared, Transfer, lane};
+pub use terms::{Delivered, PoolError, PoolSettings};
 
 /// Transfers of the peer that a pool remembers.
 const HISTORY_MAX: usize = 256;
 
 /// The priority with which a lane asks for the turn.
 const TURN_PRIORITY: u32 = 1;
-
-/// Settings of a pool.
-#[derive(Debug, Clone)]
-pub struct PoolSettings {
-    /// The peer.
-    pub peer: Peer,
-    /// Lanes whose associations are always open.
-    pub permanent: usize,
-    /// All lanes; at least 1.
-    pub most: usize,
-    /// Pause of a permanent lane after a failure.
-    pub pause: Duration,
-    /// The longest APDU of the peer that is received.
-    pub apdu_max: u64,
-}
-
-impl PoolSettings {
-    /// One lane on demand.
-    #[must_use]
-    pub const fn new(peer: Peer) -> Self {
-        Self {
-            peer,
-            permanent: 0,
-            most: 1,
-            pause: Duration::from_secs(10),
-            apdu_max: 64 << 20,
-        }
-    }
-}
-
-/// An APDU of the peer, that has come over an association of a pool.
-#[derive(Debug)]
-pub struct Delivered {
-    /// The APDU.
-    pub apdu: Vec<Bytes>,
-    /// Answer with true when the APDU is safe, within `Bounds::hold`. After an answer that comes too late, which fails, the peer
-    /// is still responsible.
-    pub safe: oneshot::Sender<bool>,
-}
-
-/// No transfer by a pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PoolError {
-    /// No association could be opened. The APDU may be sent again.
-    NotOpen(OpenError),
-    /// The pool has ended. The APDU may have been transferred if it was given before.
-    Ended,
-}
-
-#[derive(Debug)]
-struct Lane {
-    jobs: mpsc::Sender<Job>,
-    busy: bool,
-    open: bool,
-    /// Whether an APDU of the peer is coming.
-    receiving: bool,
-}
-
-#[derive(Debug)]
-struct Shared {
-    settings: PoolSettings,
-    names: Arc<Names>,
-    lanes: Mutex<Vec<Lane>>,
-    history: Mutex<History>,
-    free: Arc<Semaphore>,
-    incoming: Option<mpsc::Sender<Delivered>>,
-}
 
 /// Associations with one peer. Their connections close when the value is dropped.
 #[derive(Debug)]
@@ -111,31 +46,6 @@ pub struct Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
-    }
-}
-
-impl Shared {
-    fn lanes(&self) -> MutexGuard<'_, Vec<Lane>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn with(&self, lane: usize, change: impl FnOnce(&mut Lane)) {
-        if let Some(lane) = self.lanes().get_mut(lane) {
-            change(lane);
-        }
-    }
-
-    /// Takes a free lane: one with an open association before one without, and one that receives last of all.
-    fn take(&self) -> Option<(usize, mpsc::Sender<Job>)> {
-        let mut lanes = self.lanes();
-        let free = lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.busy);
-        let (place, lane) = free.min_by_key(|(_, lane)| (lane.receiving, !lane.open))?;
-        lane.busy = true;
-        Some((place, lane.jobs.clone()))
     }
 }
 
@@ -246,17 +156,6 @@ impl Pool {
             guard: Arc::new(guard),
         })
     }
-}
-
-fn lane() -> (Lane, mpsc::Receiver<Job>) {
-    let (jobs, receiver) = mpsc::channel(1);
-    let lane = Lane {
-        jobs,
-        busy: false,
-        open: false,
-        receiving: false,
-    };
-    (lane, receiver)
 }
 
 /// The task of a lane.

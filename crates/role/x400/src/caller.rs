@@ -13,8 +13,8 @@ use vere_osi::session::Exception;
 
 use crate::auditing::{self, Link};
 use crate::intake::NotTaken;
-use crate::listeners::Reception;
 use crate::origin::Origin;
+use crate::reception::Reception;
 
 /// An open association, and whose it is.
 pub(crate) struct Bound<'a> {

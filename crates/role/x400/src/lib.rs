@@ -22,6 +22,7 @@ mod metrics;
 mod origin;
 mod peers;
 mod process;
+mod reception;
 mod records;
 mod report;
 mod scheduler;
@@ -53,8 +54,8 @@ use vere_telemetry::metrics::Health;
 pub use error::X400Error;
 
 use self::intake::Intake;
-use self::listeners::Reception;
 use self::process::{Group, Process};
+use self::reception::Reception;
 
 /// Units over associations of this MTA that wait for the intake.
 const INCOMING_MAX: usize = 16;

@@ -1,13 +1,15 @@
-//! Work for the lanes of a pool, and a lane that a caller has for several transfers.
+//! Lanes of a pool: their work, and a lane that a caller has for several transfers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use vere_osi::rtse::Broken;
 
-use super::{PoolError, Shared};
+use super::terms::{Delivered, PoolError, PoolSettings};
+use crate::history::History;
 use crate::initiate::OpenError;
+use crate::names::Names;
 use crate::outcome::Outcome;
 
 /// Work for a lane. The lane is taken as long as anybody has its guard.
@@ -93,4 +95,59 @@ impl ReservedLane {
         };
         self.jobs.try_send(job).map_err(|_| PoolError::Ended)
     }
+}
+
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) jobs: mpsc::Sender<Job>,
+    pub(super) busy: bool,
+    pub(super) open: bool,
+    /// Whether an APDU of the peer is coming.
+    pub(super) receiving: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) settings: PoolSettings,
+    pub(super) names: Arc<Names>,
+    pub(super) lanes: Mutex<Vec<Lane>>,
+    pub(super) history: Mutex<History>,
+    pub(super) free: Arc<Semaphore>,
+    pub(super) incoming: Option<mpsc::Sender<Delivered>>,
+}
+
+impl Shared {
+    pub(super) fn lanes(&self) -> MutexGuard<'_, Vec<Lane>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn with(&self, lane: usize, change: impl FnOnce(&mut Lane)) {
+        if let Some(lane) = self.lanes().get_mut(lane) {
+            change(lane);
+        }
+    }
+
+    /// Takes a free lane: one with an open association before one without, and one that receives last of all.
+    pub(super) fn take(&self) -> Option<(usize, mpsc::Sender<Job>)> {
+        let mut lanes = self.lanes();
+        let free = lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.busy);
+        let (place, lane) = free.min_by_key(|(_, lane)| (lane.receiving, !lane.open))?;
+        lane.busy = true;
+        Some((place, lane.jobs.clone()))
+    }
+}
+
+pub(super) fn lane() -> (Lane, mpsc::Receiver<Job>) {
+    let (jobs, receiver) = mpsc::channel(1);
+    let lane = Lane {
+        jobs,
+        busy: false,
+        open: false,
+        receiving: false,
+    };
+    (lane, receiver)
 }
