@@ -14,7 +14,8 @@ use super::folder::{days, segments};
 use super::found::Found;
 use super::issue::Issues;
 use super::query::Query;
-use super::segment::{Row, Segment};
+use super::row::Row;
+use super::segment::Segment;
 use crate::error::ReadError;
 use crate::name::{Day, EntryId, MINUTE_MILLIS, SegmentName};
 

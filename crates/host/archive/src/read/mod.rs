@@ -8,6 +8,7 @@ mod folder;
 mod found;
 mod issue;
 mod query;
+mod row;
 mod scan;
 mod segment;
 mod verify;
@@ -23,7 +24,8 @@ pub(crate) use folder::{days, segments};
 pub use found::Found;
 pub use issue::{Issue, Issues};
 pub use query::Query;
-pub(crate) use segment::{Row, Segment};
+pub(crate) use row::Row;
+pub(crate) use segment::Segment;
 pub use verify::{Verified, check_segment, verify};
 
 /// Octets that are read at places.

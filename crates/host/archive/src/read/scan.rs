@@ -8,7 +8,7 @@ use vere_checksum::{Crc32, crc32};
 
 use super::ReadAt;
 use super::issue::Issue;
-use super::segment::{Row, Tell, Visit};
+use super::row::{Row, Tell, Visit};
 use super::window::Window;
 use crate::format::{EntryHead, FILE_HEAD_OCTETS, FileHead, FileKind, HEAD_OCTETS, decode};
 

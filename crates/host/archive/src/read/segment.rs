@@ -9,34 +9,15 @@ use vere_checksum::crc32;
 
 use super::ReadAt;
 use super::issue::Issue;
+use super::row::{Row, Tell, Visit};
 use super::scan::{Scan, nonce_of};
 use super::window::Window;
 use crate::error::ReadError;
 use crate::format::{
-    FILE_HEAD_OCTETS, Fields, FileHead, FileKind, RECORD_HEAD_OCTETS, Record, Summary,
-    TRAILER_OCTETS, decode,
+    FILE_HEAD_OCTETS, FileHead, FileKind, RECORD_HEAD_OCTETS, Record, Summary, TRAILER_OCTETS,
+    decode,
 };
 use crate::name::SegmentName;
-
-/// An entry as a reader meets it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Row<'a> {
-    /// The place of its head.
-    pub offset: u64,
-    /// Octets of the APDU.
-    pub octets: u64,
-    /// The encoded fields.
-    pub meta: &'a [u8],
-    /// The fields.
-    pub fields: Fields<'a>,
-    /// False if the content was compared with its checksum and is damaged.
-    pub is_sound: bool,
-}
-
-/// Takes entries until it breaks.
-pub(crate) type Visit<'a> = dyn FnMut(&Row<'_>) -> ControlFlow<()> + 'a;
-/// Takes issues.
-pub(crate) type Tell<'a> = dyn FnMut(Issue) + 'a;
 
 /// How far an index goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

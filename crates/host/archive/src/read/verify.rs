@@ -9,7 +9,8 @@ use vere_checksum::{Crc32, crc32};
 use super::ReadAt;
 use super::folder::{days, segments};
 use super::issue::{Issue, Issues};
-use super::segment::{Row, Segment, Tell};
+use super::row::{Row, Tell};
+use super::segment::Segment;
 use crate::error::ReadError;
 use crate::name::SegmentName;
 
