@@ -59,7 +59,9 @@ const HOSTS: &[&str] = &[
     "crates/host",
 ];
 const PROCESS: &[&str] = &["crates/part/process"];
-const PARTS: &[&str] = &["crates/part", "crates/part/filters"];
+/// Connections of MTAs of X.400, which the benchmark has too.
+const ASSOCIATIONS: &[&str] = &["crates/part/associations"];
+const PARTS: &[&str] = &["crates/part", "crates/part/filters", "crates/part/associations"];
 const ROLES: &[&str] = &["crates/role"];
 
 /// base <- proto <- engine <- part <- role <- app, and base <- host <- part. Protocols and engines do not know each
@@ -212,6 +214,10 @@ const LAYERS: &[Layer] = &[
         "crates/part/process",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS],
     ),
+    outer(
+        "crates/part/associations",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS],
+    ),
     // A layer of its own, so that the fuzz targets may run the reader of answers of rspamd.
     outer(
         "crates/part/filters",
@@ -219,7 +225,15 @@ const LAYERS: &[Layer] = &[
     ),
     outer(
         "crates/part",
-        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            ENGINES,
+            HOSTS,
+            PROCESS,
+            ASSOCIATIONS,
+        ],
     ),
     outer(
         "crates/role",
@@ -262,6 +276,8 @@ const LAYERS: &[Layer] = &[
             SHARED,
             PROTOCOLS,
             &["crates/engine/dnsbl", "crates/host/dkim"],
+            // Sources and sinks of X.400 are MTAs.
+            ASSOCIATIONS,
         ],
     ),
     outer("xtask", &[]),
