@@ -61,7 +61,18 @@ const HOSTS: &[&str] = &[
 const PROCESS: &[&str] = &["crates/part/process"];
 /// Connections of MTAs of X.400, which the benchmark has too.
 const ASSOCIATIONS: &[&str] = &["crates/part/associations"];
-const PARTS: &[&str] = &["crates/part", "crates/part/filters", "crates/part/associations"];
+/// Parts of which groups of queues consist.
+const OF_GROUPS: &[&str] = &[
+    "crates/part/control",
+    "crates/part/link",
+    "crates/part/meters",
+];
+const PARTS: &[&str] = &[
+    "crates/part",
+    "crates/part/associations",
+    "crates/part/filters",
+    "crates/part/groups",
+];
 const ROLES: &[&str] = &["crates/role"];
 
 /// base <- proto <- engine <- part <- role <- app, and base <- host <- part. Protocols and engines do not know each
@@ -224,6 +235,23 @@ const LAYERS: &[Layer] = &[
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS],
     ),
     outer(
+        "crates/part/control",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
+    ),
+    outer(
+        "crates/part/link",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
+    ),
+    outer(
+        "crates/part/meters",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
+    ),
+    // Groups of queues are reached by links, end by limits, and answer commands.
+    outer(
+        "crates/part/groups",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, OF_GROUPS],
+    ),
+    outer(
         "crates/part",
         &[
             BASE,
@@ -237,7 +265,9 @@ const LAYERS: &[Layer] = &[
     ),
     outer(
         "crates/role",
-        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, PARTS],
+        &[
+            BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS, OF_GROUPS, PARTS,
+        ],
     ),
     outer(
         "crates/app",
@@ -248,6 +278,7 @@ const LAYERS: &[Layer] = &[
             ENGINES,
             HOSTS,
             PROCESS,
+            OF_GROUPS,
             PARTS,
             ROLES,
             &["crates/app"],

@@ -114,6 +114,9 @@ enum Command {
     Queue {
         #[command(flatten)]
         config: ConfigArg,
+        /// Name the queues of the MTA of X.400, and not those of the gateway.
+        #[arg(long, global = true)]
+        x400: bool,
         #[command(subcommand)]
         command: queue::QueueCommand,
     },
@@ -257,7 +260,11 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         }
         Command::Config { command } => config::run(&command)?,
         Command::Demo { command } => return demo::run(&command),
-        Command::Queue { config, command } => queue::run(&command, &config.load()?.1, roles)?,
+        Command::Queue {
+            config,
+            x400,
+            command,
+        } => queue::run(&command, &config.load()?.1, x400, roles)?,
         Command::Quarantine { config, command } => {
             return quarantine::run(&command, &config.load()?.1);
         }

@@ -4,6 +4,7 @@ mod operate;
 mod top;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
@@ -93,6 +94,17 @@ pub(crate) enum QueueCommand {
     Purge(EndingArgs),
 }
 
+/// The socket of the process whose queues are meant.
+fn socket(settings: &Settings, x400: bool) -> Result<PathBuf, Failure> {
+    match (&settings.x400, x400) {
+        (_, false) => Ok(settings.control.socket.clone()),
+        (Some(x400), true) => Ok(x400.control_socket()),
+        (None, true) => Err(Failure::new(
+            "expected a section [x400] in the settings; found none",
+        )),
+    }
+}
+
 /// Runs the command and returns the text to print.
 ///
 /// # Errors
@@ -100,9 +112,10 @@ pub(crate) enum QueueCommand {
 pub(crate) fn run(
     command: &QueueCommand,
     settings: &Arc<Settings>,
+    x400: bool,
     roles: &Roles,
 ) -> Result<String, Failure> {
-    let socket = &settings.control.socket;
+    let socket = &socket(settings, x400)?;
     match command {
         QueueCommand::Drain { group, force, .. } => {
             log::start(settings, "drain")?;

@@ -29,12 +29,19 @@ pub(crate) struct TraceArgs {
 pub(crate) fn run(args: &TraceArgs, settings: &Settings) -> Result<String, Failure> {
     // A running gateway flushes the events in its memory; without a gateway, the files are complete.
     let _ = ask(&settings.control.socket, &Request::FlushTrace);
+    let x400 = settings.x400.as_ref();
+    if let Some(x400) = x400 {
+        let _ = ask(&x400.control_socket(), &Request::FlushTrace);
+    }
     let query = query(&args.id);
     let directory = settings.trace_directory();
     let drained = settings.drain_trace_directory();
     let look = |query: &Query| -> Result<Vec<Trace>, Failure> {
         let mut traces = find(&drained, query, args.limit)?;
         traces.extend(find(&directory, query, args.limit)?);
+        if let Some(x400) = x400 {
+            traces.extend(find(&x400.trace_folder(), query, args.limit)?);
+        }
         traces.truncate(args.limit);
         Ok(traces)
     };

@@ -210,6 +210,36 @@ pub(super) fn dnsbl(settings: &Settings) -> Vec<MemoryPart> {
     ]
 }
 
+pub(super) fn x400(settings: &Settings) -> Vec<MemoryPart> {
+    let Some(x400) = settings.x400.as_ref() else {
+        return Vec::new();
+    };
+    let limits = &settings.limits;
+    vec![
+        program(GATEWAY),
+        part(
+            "limits.body_memory_max",
+            "messages that arrive",
+            limits.body_memory_max.as_u64(),
+        ),
+        part(
+            "limits.queue_memory_max",
+            "messages that leave next",
+            limits.queue_memory_max.as_u64(),
+        ),
+        part(
+            "limits.queued_messages_max",
+            "entries of messages that wait",
+            limits.queued_messages_max.saturating_mul(QUEUED),
+        ),
+        part(
+            "x400.connections_max",
+            "connections",
+            u64::from(x400.connections_max).saturating_mul(CONNECTION),
+        ),
+    ]
+}
+
 pub(super) fn gateway(settings: &Settings) -> Vec<MemoryPart> {
     let limits = &settings.limits;
     let body = limits.body_memory_max.as_u64();

@@ -8,6 +8,7 @@ use vere_net::tls::{
     CertificateFiles as Files, MutualTls, MutualTlsOptions, Roots, TlsError, check_files,
 };
 use vere_settings::{CertificateFiles, RecordSink, Settings};
+use vere_switch::Switch;
 
 /// A setting that is right by itself, and what is wrong with what it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub fn faults(settings: &Settings) -> Vec<Fault> {
         let file = filter.password_file.as_deref();
         plain.extend(file.map(|path| (format!("filter[{}].password_file", n + 1), path)));
     }
+    let x400 = Switch::of(settings).err();
+    faults.extend(x400.map(|error| Fault::new("x400", &error)));
     faults.extend(plain.into_iter().filter_map(unreadable));
     faults
 }

@@ -1,6 +1,6 @@
 //! The table of roles; `docs/internals/adding-a-role.md` describes a new row.
 
-use vere_settings::{Dnsbl, Settings, SpoolNode};
+use vere_settings::{Dnsbl, Settings, SpoolNode, X400};
 
 use crate::memory::{self, MemoryBounds, RoleMemory};
 use crate::spec::{Address, Instance, RoleSpec, Socket};
@@ -110,6 +110,15 @@ pub static ROLES: &[RoleSpec] = &[
         section: Some("dnsbl"),
         instances: dnsbl,
         memory: memory::dnsbl,
+    },
+    RoleSpec {
+        name: "x400",
+        about: "The MTA of X.400",
+        after: &["spool", "store"],
+        option: None,
+        section: Some("x400"),
+        instances: x400,
+        memory: memory::x400,
     },
 ];
 
@@ -237,6 +246,18 @@ fn dnsbl(settings: &Settings) -> Vec<Instance> {
         ..Instance::default()
     };
     settings.dnsbl.as_ref().map(instance).into_iter().collect()
+}
+
+fn x400(settings: &Settings) -> Vec<Instance> {
+    let instance = |x400: &X400| Instance {
+        sockets: vec![
+            Socket::internet("x400", &x400.listen),
+            Socket::internet("x400-tls", &x400.listen_tls),
+            Socket::internet("metrics-x400", settings.metrics.x400.as_slice()),
+        ],
+        ..Instance::default()
+    };
+    settings.x400.as_ref().map(instance).into_iter().collect()
 }
 
 /// Port 25: of the front where there is one, otherwise of the gateway.

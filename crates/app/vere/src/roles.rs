@@ -71,6 +71,12 @@ pub(crate) const ROLES: Roles = Roles {
                 vere_role_dnsbl::run(&start.settings, reload)
             }),
         ),
+        (
+            "x400",
+            Run::Supervised(|start| {
+                vere_role_x400::run(start.settings, &start.config, start.level)
+            }),
+        ),
     ],
     node: |settings, name| vere_role_node::run(settings, name, None),
     dnsbl: |settings, reload| vere_role_dnsbl::run(settings, reload),

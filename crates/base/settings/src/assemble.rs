@@ -11,6 +11,7 @@ mod sending;
 mod services;
 mod spool_accounts;
 mod volume;
+mod x400;
 
 use std::path::{Path, PathBuf};
 
@@ -99,6 +100,7 @@ impl Assembly {
             sendmail: self.sendmail(),
             front: self.front(),
             dnsbl: self.dnsbl(),
+            x400: self.x400(),
             filters: self.filters(),
             judging: self.judging(),
             dkim: self.dkim(),

@@ -7,6 +7,7 @@ mod found;
 mod judging;
 mod lists;
 mod nodes;
+mod x400;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -42,6 +43,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     sources(settings, &mut found);
     spool(settings, &mut found);
     cluster::check(settings, &mut found);
+    x400::check(settings, &mut found);
     found.socket("control.socket", &settings.control.socket);
     if settings.delivery.courier_processes > 0 {
         let key = "delivery.courier_processes";
@@ -146,12 +148,21 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
         ("metrics.store", &settings.metrics.store),
         ("metrics.front", &settings.metrics.front),
         ("metrics.dnsbl", &settings.metrics.dnsbl),
+        ("metrics.x400", &settings.metrics.x400),
     ];
     let metrics = metrics
         .into_iter()
         .flat_map(|(key, address)| address.iter().map(move |address| (key, address)));
     let mut taken = BTreeSet::new();
-    for (key, address) in mail.chain(acme).chain(metrics) {
+    let x400 = settings.x400.iter().flat_map(|x400| {
+        let plain = x400.listen.iter().map(|address| ("x400.listen", address));
+        plain.chain(
+            x400.listen_tls
+                .iter()
+                .map(|address| ("x400.listen_tls", address)),
+        )
+    });
+    for (key, address) in mail.chain(acme).chain(metrics).chain(x400) {
         // Port 0 requests a free port, so that several listeners may use port 0.
         if address.port() != 0 && !taken.insert(*address) {
             found.add(key, format!("{address} is listened on twice"));

@@ -5,6 +5,7 @@ mod filters;
 mod judging;
 mod outgoing;
 mod text;
+mod x400;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use crate::value::Value;
 
 use text::{domains, host_name, mail_address, senders, span};
 pub(crate) use text::{shown, type_of};
+pub(crate) use x400::host_and_port;
 
 /// Entries of a list.
 const LIST_MAX: usize = 1_000;
@@ -82,6 +84,15 @@ pub(crate) enum Kind {
     Account,
     /// A program with its arguments.
     Command,
+    /// Visible characters of ASCII.
+    Word,
+    Words,
+    /// An O/R address of X.400 in a text form.
+    OrAddress,
+    OrAddresses,
+    /// Hosts, with or without ports.
+    Hosts,
+    IpAddresses,
 }
 
 impl Kind {
@@ -154,6 +165,14 @@ impl Kind {
             Self::Store => "\"file:PATH\" or \"sqlite:PATH\"",
             Self::Account => "an account such as \"imaps://bob@mail.example.org/\"",
             Self::Command => "a program with arguments such as [\"pass\", \"mail/bob\"]",
+            Self::Word => "a word in quotes",
+            Self::Words => "a list of words such as [\"22\", \"2.6.1.10.1\"]",
+            Self::OrAddress => {
+                "an O/R address in quotes such as \"S=Smith; O=Acme; A=Carrier; C=GB\""
+            }
+            Self::OrAddresses => "a list of O/R addresses such as [\"O=Acme; A=Carrier; C=GB\"]",
+            Self::Hosts => "a list of hosts such as [\"mta.example.net:102\", \"192.0.2.1\"]",
+            Self::IpAddresses => "a list of addresses such as [\"192.0.2.1\", \"2001:db8::1\"]",
         };
         text.to_owned()
     }
@@ -190,6 +209,10 @@ impl Kind {
             }
             Self::AnswerPatterns => self.list(value, str::parse).map(Value::Answers),
             Self::Urls(start) => self.list(value, |text| url(text, start)).map(Value::Texts),
+            Self::Words => self.list(value, x400::word).map(Value::Texts),
+            Self::OrAddresses => self.list(value, x400::address).map(Value::Texts),
+            Self::Hosts => self.list(value, x400::host).map(Value::Texts),
+            Self::IpAddresses => self.list(value, x400::ip_address).map(Value::Texts),
             Self::Command => {
                 let words = self.list(value, |text| Ok(text.to_owned()))?;
                 account::command(words, self.wanted()).map(Value::Texts)
@@ -248,6 +271,8 @@ impl Kind {
             Self::Rate => Value::Rate(outgoing::rate(text)?),
             Self::Store => Value::Store(DirectoryStore::parse(text)?),
             Self::Account => Value::Text(account::account(text)?),
+            Self::Word => Value::Text(x400::word(text)?),
+            Self::OrAddress => Value::Text(x400::address(text)?),
             // The remaining kinds are no texts; `check` does not bring them here.
             _ => return Err(format!("expected {}", self.wanted())),
         })

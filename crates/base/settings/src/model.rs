@@ -19,6 +19,7 @@ use crate::services::{Dkim, Front, Records, Reports, Sendmail};
 use crate::spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
+use crate::x400::X400;
 
 /// A checked, immutable configuration.
 ///
@@ -62,6 +63,8 @@ pub struct Settings {
     pub front: Option<Front>,
     /// A server of block lists; `None` without the section.
     pub dnsbl: Option<Dnsbl>,
+    /// An MTA of X.400; `None` without the section.
+    pub x400: Option<X400>,
     /// Content filters, in the order in which they are asked.
     pub filters: Vec<FilterSettings>,
     /// Judgement of messages by rules with weights; `None` without the section.

@@ -12,6 +12,7 @@ mod sending;
 mod services;
 mod system;
 mod volume;
+mod x400;
 
 pub(crate) use row::{Fallback, Opt, REPEATED_MAX, Section, Shape};
 
@@ -47,6 +48,7 @@ pub(crate) static SYSTEM: Table = Table {
         judging::SECTIONS,
         std::slice::from_ref(&judging::WEIGHTS),
         outgoing::SECTIONS,
+        x400::SECTIONS,
         system::SECTIONS,
     ],
 };

@@ -14,6 +14,8 @@ pub struct Metrics {
     pub front: Option<SocketAddr>,
     /// The address of the metrics listener of the server of block lists.
     pub dnsbl: Option<SocketAddr>,
+    /// The address of the metrics listener of the X.400 MTA.
+    pub x400: Option<SocketAddr>,
 }
 
 /// The log.

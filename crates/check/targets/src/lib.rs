@@ -10,6 +10,7 @@
 
 #![allow(clippy::panic, reason = "a panic is how a target reports")]
 
+mod archive;
 mod authentication;
 mod ber;
 mod choice;
@@ -120,6 +121,7 @@ targets! {
     search_segment: search_segment::open, search_segment::SEEDS;
     spool_index: spool_index::open, spool_index::SEEDS;
     spool_log: spool_log::open, spool_log::SEEDS;
+    archive_segment: archive::segment, archive::SEEDS;
     spool_replay: spool_replay::replay, spool_replay::SEEDS;
 }
 

@@ -67,7 +67,8 @@ impl Outcome {
     /// The record of a part.
     #[must_use]
     pub fn record(&self, part: &Onward) -> Record {
-        let local = part.destination.user().is_some();
+        // A gateway says what it has delivered; a peer reports by itself.
+        let local = part.destination.peer().is_none();
         let originator = match &self.apdu {
             Apdu::Report(report) => {
                 return Record {

@@ -268,6 +268,12 @@ impl OpenAssociation {
         self.driver.finish().await;
     }
 
+    /// Ends the association at once; [`Next::Ended`] follows.
+    pub async fn break_off(&mut self) {
+        self.driver.machine.abort(None);
+        let _end = self.conclude(End::Closed).await;
+    }
+
     /// Answers [`Next::Resume`]: this side has that many octets of the transfer before the checkpoint.
     ///
     /// # Errors

@@ -77,12 +77,39 @@ pub enum PoolError {
     Ended,
 }
 
+/// Work for a lane. The lane is taken as long as anybody has its guard.
 #[derive(Debug)]
 struct Job {
+    task: JobTask,
+    _guard: Arc<Guard>,
+}
+
+#[derive(Debug)]
+enum JobTask {
+    /// Open an association, unless one is open.
+    Open(oneshot::Sender<Result<(), OpenError>>),
+    Transfer(Transfer),
+}
+
+#[derive(Debug)]
+struct Transfer {
     apdu: Vec<Bytes>,
     broken: Option<Broken>,
     answer: oneshot::Sender<Result<Outcome, PoolError>>,
-    permit: OwnedSemaphorePermit,
+}
+
+/// A taken lane, which becomes free when the last owner drops the guard.
+#[derive(Debug)]
+struct Guard {
+    shared: Arc<Shared>,
+    lane: usize,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.shared.with(self.lane, |lane| lane.busy = false);
+    }
 }
 
 #[derive(Debug)]
@@ -133,12 +160,12 @@ impl Shared {
     }
 
     /// Takes a free lane: one with an open association before one without, and one that receives last of all.
-    fn take(&self) -> Option<mpsc::Sender<Job>> {
+    fn take(&self) -> Option<(usize, mpsc::Sender<Job>)> {
         let mut lanes = self.lanes();
-        let free = lanes.iter_mut().filter(|lane| !lane.busy);
-        let lane = free.min_by_key(|lane| (lane.receiving, !lane.open))?;
+        let free = lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.busy);
+        let (place, lane) = free.min_by_key(|(_, lane)| (lane.receiving, !lane.open))?;
         lane.busy = true;
-        Some(lane.jobs.clone())
+        Some((place, lane.jobs.clone()))
     }
 }
 
@@ -216,19 +243,84 @@ impl Pool {
     }
 
     async fn give(&self, apdu: Vec<Bytes>, broken: Option<Broken>) -> Result<Outcome, PoolError> {
+        self.lane().await?.give(apdu, broken).await
+    }
+
+    /// Takes a lane for several transfers, and opens its association; waits until a lane is free.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError`] without an association.
+    pub async fn reserve(&self) -> Result<ReservedLane, PoolError> {
+        let lane = self.lane().await?;
+        let (answer, answered) = oneshot::channel();
+        lane.put(JobTask::Open(answer))?;
+        match answered.await {
+            Ok(Ok(())) => Ok(lane),
+            Ok(Err(error)) => Err(PoolError::NotOpen(error)),
+            Err(_) => Err(PoolError::Ended),
+        }
+    }
+
+    async fn lane(&self) -> Result<ReservedLane, PoolError> {
         let free = Arc::clone(&self.shared.free);
         let permit = free.acquire_owned().await.map_err(|_| PoolError::Ended)?;
-        let jobs = self.shared.take().ok_or(PoolError::Ended)?;
+        let (lane, jobs) = self.shared.take().ok_or(PoolError::Ended)?;
+        let guard = Guard {
+            shared: Arc::clone(&self.shared),
+            lane,
+            _permit: permit,
+        };
+        Ok(ReservedLane {
+            jobs,
+            guard: Arc::new(guard),
+        })
+    }
+}
+
+/// A lane of a pool for several transfers, one behind the other. Dropped, it is free again, and its association stays open.
+#[derive(Debug)]
+pub struct ReservedLane {
+    jobs: mpsc::Sender<Job>,
+    guard: Arc<Guard>,
+}
+
+impl ReservedLane {
+    /// Transfers an APDU. A lane whose association has ended opens another.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError`] without an association.
+    pub async fn transfer(&mut self, apdu: Vec<Bytes>) -> Result<Outcome, PoolError> {
+        self.give(apdu, None).await
+    }
+
+    /// Settles a transfer that broke off.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError`] without an association; the transfer is as unsettled as before.
+    pub async fn settle(&mut self, broken: Broken, apdu: Vec<Bytes>) -> Result<Outcome, PoolError> {
+        self.give(apdu, Some(broken)).await
+    }
+
+    async fn give(&self, apdu: Vec<Bytes>, broken: Option<Broken>) -> Result<Outcome, PoolError> {
         let (answer, answered) = oneshot::channel();
-        let job = Job {
+        // From here on the lane is busy until the job is done, whether the caller waits or not.
+        self.put(JobTask::Transfer(Transfer {
             apdu,
             broken,
             answer,
-            permit,
-        };
-        // A free lane has no other job. From here on the lane is busy until the job is done, whether the caller waits or not.
-        jobs.try_send(job).map_err(|_| PoolError::Ended)?;
+        }))?;
         answered.await.map_err(|_| PoolError::Ended)?
+    }
+
+    fn put(&self, task: JobTask) -> Result<(), PoolError> {
+        let job = Job {
+            task,
+            _guard: Arc::clone(&self.guard),
+        };
+        self.jobs.try_send(job).map_err(|_| PoolError::Ended)
     }
 }
 
@@ -294,22 +386,40 @@ impl Task {
     }
 
     async fn work(&mut self, job: Job) {
-        let reused = self.open.is_some();
-        let mut done = self.attempt(&job).await;
-        // The peer may have closed an idle association a moment ago.
-        if reused && let Ok(Outcome::NotTransferred(NotTransferred::Ended(_), None)) = done {
-            done = self.attempt(&job).await;
+        let Job {
+            task,
+            _guard: guard,
+        } = job;
+        // A caller that waits no more has given its APDU up: nobody is told.
+        match task {
+            JobTask::Open(answer) => {
+                let opened = self.opened().await;
+                drop(guard);
+                let _told = answer.send(opened);
+            }
+            JobTask::Transfer(job) => {
+                let reused = self.open.is_some();
+                let mut done = self.attempt(&job).await;
+                // The peer may have closed an idle association a moment ago.
+                if reused && let Ok(Outcome::NotTransferred(NotTransferred::Ended(_), None)) = done
+                {
+                    done = self.attempt(&job).await;
+                }
+                drop(guard);
+                let _told = job.answer.send(done);
+            }
         }
-        self.shared.with(self.lane, |lane| lane.busy = false);
-        drop(job.permit);
-        // A caller that waits no more has given the APDU up.
-        let _told = job.answer.send(done);
     }
 
-    async fn attempt(&mut self, job: &Job) -> Result<Outcome, PoolError> {
-        if self.open.is_none() {
-            self.connect().await.map_err(PoolError::NotOpen)?;
+    async fn opened(&mut self) -> Result<(), OpenError> {
+        match self.open {
+            Some(_) => Ok(()),
+            None => self.connect().await,
         }
+    }
+
+    async fn attempt(&mut self, job: &Transfer) -> Result<Outcome, PoolError> {
+        self.opened().await.map_err(PoolError::NotOpen)?;
         let outcome = match self.turn().await {
             Err(end) => Outcome::broken(end, job.broken.clone()),
             Ok(()) => match (&mut self.open, &job.broken) {

@@ -48,7 +48,7 @@ pub enum NotReceived {
     Broken(Partial, Option<End>),
     /// The peer has discarded the transfer.
     Discarded,
-    /// The APDU is longer than the host allows. It was refused; [`Next::GivenUp`](crate::Next::GivenUp) follows.
+    /// The APDU is longer than the host allows, or the host has no room. It was refused; [`Next::GivenUp`](crate::Next::GivenUp) follows.
     TooLong,
     /// The octets are no APDU in an EXTERNAL. The association was aborted.
     Malformed,
@@ -182,6 +182,19 @@ impl OpenAssociation {
     ///
     /// [`NotReceived`], with what was received of it.
     pub async fn collect(&mut self, begun: Partial, max: u64) -> Result<Vec<Bytes>, NotReceived> {
+        self.collect_while(begun, |octets| octets <= max).await
+    }
+
+    /// Collects the transfer of the peer as [`Self::collect`] does, as long as the host has room for so many octets.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReceived`], with what was received of it.
+    pub async fn collect_while(
+        &mut self,
+        begun: Partial,
+        mut has_room: impl FnMut(u64) -> bool,
+    ) -> Result<Vec<Bytes>, NotReceived> {
         let mut partial = begun;
         loop {
             match self.part().await {
@@ -197,7 +210,7 @@ impl OpenAssociation {
                 Part::Ended(end) => return Err(NotReceived::Broken(partial, Some(end))),
                 Part::Discarded => return Err(NotReceived::Discarded),
             }
-            if partial.length > max {
+            if !has_room(partial.length) {
                 let reason = Exception::ReceivingAbilityJeopardized;
                 if self.refuse(reason).await.is_err() {
                     self.driver.machine.abort(None);

@@ -119,13 +119,24 @@ impl ServerTls {
         &self,
         stream: TcpStream,
     ) -> io::Result<(ServerStream<TcpStream>, TlsInfo)> {
-        let (stream, info) = self.0.accept(stream).await?;
+        let (stream, info) = self.handshake(stream).await?;
         let info = TlsInfo {
             version: info.version.to_owned(),
             cipher: info.cipher.to_owned(),
             sni: info.sni,
         };
         Ok((stream, info))
+    }
+
+    /// Does the handshake as server, for a protocol other than SMTP.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub async fn handshake(
+        &self,
+        stream: TcpStream,
+    ) -> io::Result<(ServerStream<TcpStream>, vere_net::tls::TlsInfo)> {
+        self.0.accept(stream).await
     }
 }
 

@@ -1,127 +1,46 @@
-//! Answers the control socket.
+//! Answers requests of commands.
 
-use std::io;
 use std::rc::Rc;
-use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{UnixListener, UnixStream};
-use tokio::task::spawn_local;
+use vere_control::{Answer, HeaviestClient, Request};
+use vere_groups::control::{self, Receiving, count, octets};
+use vere_process::memory::Heaviest;
 
-use super::groups::Groups;
-use super::{audit, hold, look, operate, quarantine, replicas, top};
-use vere_control::{Answer, REQUEST_MAX, Request};
+use super::group::Groups;
+use super::{quarantine, throttle};
 
-/// How long a client may take for a request or to read its answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Serves until the gateway stops.
-pub(super) async fn serve(groups: Rc<Groups>, listener: UnixListener) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let groups = Rc::clone(&groups);
-                spawn_local(async move {
-                    // A client that breaks off gets no answer; there is nobody to tell.
-                    let _ = converse(&groups, stream).await;
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept on the control socket");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+/// Answers a request.
+pub(super) async fn answer(groups: &Rc<Groups>, request: &Request) -> Answer {
+    match control::answer(groups, request, || receiving(groups)).await {
+        Some(answer) => answer,
+        None => quarantine::serve(groups, request).await,
     }
 }
 
-async fn converse(groups: &Rc<Groups>, stream: UnixStream) -> io::Result<()> {
-    let operator = stream.peer_cred()?.uid();
-    let (reader, mut writer) = stream.into_split();
-    let mut line = String::new();
-    let mut reader = BufReader::new(reader.take(REQUEST_MAX as u64));
-    tokio::time::timeout(PATIENCE, reader.read_line(&mut line)).await??;
-    let answer = match serde_json::from_str(&line) {
-        Ok(request) => {
-            let answer = answer(groups, &request).await;
-            audit::write(operator, &request, &answer);
-            answer
-        }
-        Err(error) => Answer::Error(format!("request cannot be read: {error}")),
-    };
-    let mut octets = serde_json::to_vec(&answer)?;
-    octets.push(b'\n');
-    tokio::time::timeout(PATIENCE, writer.write_all(&octets)).await?
-}
-
-async fn answer(groups: &Rc<Groups>, request: &Request) -> Answer {
-    match request {
-        Request::QueueList {
-            group,
-            after,
-            limit,
-        } => look::list(groups, group.as_deref(), after.as_deref(), *limit),
-        Request::Adopted => {
-            let adopted = groups.adopted().into_iter();
-            let names: Vec<String> = adopted.map(|(name, _)| name).collect();
-            to_answer(&names)
-        }
-        Request::QueueShow {
-            what,
-            held,
-            group,
-            after,
-            limit,
-        } => {
-            let asked = look::Asked {
-                what: what.as_deref(),
-                held: *held,
-                group: group.as_deref(),
-                after: *after,
-                limit: *limit,
-            };
-            look::show(groups, asked).await
-        }
-        Request::QueueOrder {
-            destination,
-            change,
-            seconds,
-            ahead,
-        } => operate::order(groups, destination, change, *seconds, *ahead).await,
-        Request::QueueOrders => operate::orders(groups).await,
-        Request::QueueAct {
-            destination,
-            selection,
-            action,
-            report,
-        } => operate::act(groups, destination.as_deref(), selection, *action, *report).await,
-        Request::QueueMessage {
-            id,
-            destination,
-            change,
-            seconds,
-        } => hold::message(groups, destination.as_deref(), *id, *change, *seconds).await,
-        Request::QuarantineList { .. }
-        | Request::QuarantineShow { .. }
-        | Request::QuarantineText { .. }
-        | Request::QuarantineAct { .. }
-        | Request::SendersList { .. }
-        | Request::SendersRemove { .. } => quarantine::serve(groups, request).await,
-        Request::QueueTop {
-            order,
-            filter,
-            limit,
-        } => to_answer(&top::sample(groups, *order, filter, *limit).await),
-        Request::SpoolTable => to_answer(&replicas::lines(&groups.own)),
-        Request::FlushTrace => {
-            groups.process().flush_trace();
-            Answer::Ok(serde_json::Value::Null)
-        }
+/// What `vere queue top` shows beside the queues.
+fn receiving(groups: &Groups) -> Receiving {
+    let process = groups.process();
+    let settings = process.settings();
+    let limits = &settings.limits;
+    let (clients, in_memory) = process.metrics.receiving();
+    let on_disk = process.disk.held() as u64;
+    let (memory_max, disk_max) = (limits.body_memory_max, limits.body_disk_max);
+    Receiving {
+        closed: throttle::closed(&groups.own, false).map(|closed| closed.to_string()),
+        clients: Some(count("clients", clients, limits.connections_max.into())),
+        bodies: vec![
+            octets("receiving", in_memory, Some(memory_max.as_u64())),
+            octets("receiving, on disk", on_disk, Some(disk_max.as_u64())),
+        ],
+        heaviest: process.memory.heaviest().map(heaviest),
+        heaviest_on_disk: process.disk.heaviest().map(heaviest),
     }
 }
 
-fn to_answer(rows: &impl serde::Serialize) -> Answer {
-    match serde_json::to_value(rows) {
-        Ok(value) => Answer::Ok(value),
-        Err(error) => Answer::Error(error.to_string()),
+fn heaviest(heaviest: Heaviest) -> HeaviestClient {
+    HeaviestClient {
+        client: heaviest.client.to_string(),
+        octets: heaviest.octets as u64,
+        messages: heaviest.messages,
     }
 }

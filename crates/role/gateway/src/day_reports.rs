@@ -24,7 +24,7 @@ use vere_reports::Kind;
 
 use self::sending::Sending;
 use self::wanted::is_wanted;
-use super::groups::Groups;
+use super::group::Groups;
 use super::process::Process;
 
 /// The time between two looks at new counts and due reports.

@@ -12,6 +12,7 @@ use vere_telemetry::trace::OpenError;
 
 use super::event_lines::EventTargetError;
 use vere_filters::FiltersError;
+use vere_groups::OwnError;
 use vere_link::SetupError;
 use vere_outbound::OutboundError;
 use vere_process::secret::SecretError;
@@ -128,6 +129,15 @@ passes_on! {
     EventTarget(EventTargetError),
     Tls(ServerTlsError),
     Secret(SecretError),
+}
+
+impl From<OwnError> for GatewayError {
+    fn from(error: OwnError) -> Self {
+        match error {
+            OwnError::Setup(error) => Self::Setup(error),
+            OwnError::Namesake { group } => Self::Namesake { group },
+        }
+    }
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub(super) async fn run(group: Rc<Group>) {
             Ok(more) => {
                 pause = PAUSE_MIN;
                 if !more {
-                    group.host.more_lines.notified().await;
+                    group.host.more_lines().await;
                     tokio::time::sleep(GATHER).await;
                 }
             }

@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 
+use vere_groups::throttle::throttled;
 use vere_handoff::question::SpfResults;
 use vere_meters::Charged;
 use vere_meters::pressure::Closed;
@@ -92,7 +93,7 @@ impl Intakes for GatewayIntakes {
         if self.group.host.link.state().borrow().is_shut() {
             return Some(TurnedAway::Spool);
         }
-        let pressed = self.group.is_recovered() && throttle::throttled(&self.group).is_some();
+        let pressed = self.group.is_recovered() && throttled(&self.group).is_some();
         pressed.then_some(TurnedAway::Pressure)
     }
 }

@@ -3,13 +3,11 @@
 //! One thread runs all tasks: `listeners` accept connections, `session` drives a connection, `intake` takes
 //! responsibility for a message, `routing` finds the destinations, `scheduler` starts workers, `local` and `relay`
 //! deliver, `control` answers commands. The crate [`vere_delivery`] has the state of a group of queues, and decides the
-//! order in which records change; `group` has the group's environment, `process` the state of the process.
+//! order in which records change; [`vere_groups`] has the group's environment, `process` the state of the process, `group`
+//! joins them.
 
 mod accepting;
-mod adopt;
 mod aside;
-mod audit;
-mod connecting;
 mod control;
 mod convert;
 mod couriers;
@@ -20,29 +18,20 @@ mod event_lines;
 mod export;
 mod filtering;
 mod filters;
-mod following;
 mod gauges;
 mod group;
-mod groups;
 mod header;
-mod hold;
-mod ids;
 mod intake;
 mod judging;
 mod known;
 mod listeners;
-mod look;
 mod mail_log;
 mod maildir;
 mod metrics;
-mod operate;
-mod orders;
 mod parts;
-mod policy;
 mod process;
 mod quarantine;
 mod relay;
-mod replicas;
 mod reporting;
 mod routing;
 mod scheduler;
@@ -52,11 +41,8 @@ mod service;
 mod session;
 mod signer;
 mod signing;
-mod takeover;
 mod telling;
 mod throttle;
-mod top;
-mod unrouted;
 mod workers;
 
 pub use self::drain::{DrainError, drain};
@@ -66,19 +52,19 @@ pub use self::event_lines::EventTargetError;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
+use vere_groups::control::tell_unrouted;
+use vere_groups::throttle::watch_nodes;
+use vere_groups::{adopt, fenced, follow_lease, follow_link, wait_recovered};
 use vere_net::acme::serve_challenges;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
-use self::following::{fenced, follow_lease, follow_link};
-use self::group::{Group, STOP_PATIENCE};
-use self::groups::Groups;
+use self::group::{Group, Groups};
 use self::intake::GatewayIntakes;
 use self::listeners::Reception;
 use self::process::Process;
@@ -106,7 +92,7 @@ fn keep_queues(group: &Rc<Group>) {
     spawn_local(follow_lease(Rc::clone(group)));
     spawn_local(export::run(Rc::clone(group)));
     spawn_local(Rc::clone(group).keep_known());
-    spawn_local(throttle::watch_nodes(Rc::clone(group)));
+    spawn_local(watch_nodes(Rc::clone(group)));
 }
 
 /// Starts the tasks with regular looks at all queues.
@@ -137,12 +123,12 @@ async fn serve(
     let local = inherited.take_local("sendmail");
     // The next steps may have to wait for the end of another gateway's lease.
     spawn_local(life::beat());
-    let (options, _mark) = connecting::own(&settings).await?;
+    let (options, _mark) = vere_groups::own(&settings, &settings.gateway.name).await?;
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
     let trace = settings.trace_directory();
     let process = Rc::new(Process::open(settings, &trace)?);
-    let group = Rc::new(group::new(&process, link));
+    let group = Rc::new(vere_groups::new(&process, link));
     let groups = Rc::new(Groups::new(Rc::clone(&group)));
     let (stop, stopping) = watch::channel(false);
     let server_tls = ServerTls::new(&process.settings())?;
@@ -152,8 +138,16 @@ async fn serve(
 
     keep_queues(&group);
     keep_beside(&groups);
-    spawn_local(control::serve(Rc::clone(&groups), control));
-    spawn_local(adopt::run(Rc::clone(&groups), stop.subscribe()));
+    spawn_local(vere_groups::control::serve(
+        Rc::clone(&groups),
+        control,
+        control::answer,
+    ));
+    spawn_local(adopt::run(
+        Rc::clone(&groups),
+        stop.subscribe(),
+        scheduler::deliver,
+    ));
     keep_next_hops(&process, distant, &stop);
     spawn_local({
         let tls = reception.tls().clone();
@@ -162,7 +156,8 @@ async fn serve(
     let challenges = inherited.take("acme");
     keep_certificate(&process.settings(), challenges, reception.tls().clone())?;
     let (health, _) = watch::channel(Health::Starting);
-    gauges::start(&groups, reception.tls().clone(), metrics, &health)?;
+    vere_groups::gauges::start(&groups, metrics, &health)?;
+    spawn_local(gauges::measure(Rc::clone(&groups), reception.tls().clone()));
     wait_recovered(&group).await;
     for (service, listener) in listeners {
         spawn_local(Rc::clone(&reception).accept(service, listener));
@@ -256,13 +251,6 @@ fn keep_certificate(
     Ok(())
 }
 
-/// Waits until all queues are read back from the spool; mail is accepted only then.
-async fn wait_recovered(group: &Group) {
-    while !group.is_recovered() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
 /// Applies other settings.
 fn reload(
     reception: &Reception<GatewayIntakes>,
@@ -270,28 +258,15 @@ fn reload(
     settings: Settings,
 ) -> Result<(), GatewayError> {
     reception.tls().reload(&settings)?;
-    groups.set_settings(Arc::new(settings))?;
-    unrouted::tell_unrouted(groups);
+    groups.process().set_settings(Arc::new(settings))?;
+    groups.set_policy();
+    tell_unrouted(groups);
     reception.configure();
     Ok(())
 }
 
-/// Ends sessions at their next command and lets attempts under way finish, within [`STOP_PATIENCE`].
+/// Ends sessions at their next command and lets attempts under way finish, within some seconds.
 async fn wind_down(group: &Group, stop: &watch::Sender<bool>) {
-    group.stop_delivering();
     stop.send_replace(true);
-    let quiet = async {
-        while stop.receiver_count() > 1 || group.in_flight() > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    if tokio::time::timeout(STOP_PATIENCE, quiet).await.is_err() {
-        tracing::warn!(
-            "stopping with sessions or attempts under way; nothing acknowledged is lost"
-        );
-    }
-    // No delivery begins any more, so the next holder of the lease need not wait.
-    group.host.link.give_back().await;
-    group.host.link.close();
-    group.host.process.flush_trace();
+    vere_groups::wind_down(group, || stop.receiver_count() > 1).await;
 }

@@ -11,10 +11,9 @@ use vere_settings::OverSending;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
-    AuthResult, CommitResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake,
-    HandshakeResult, JudgedVerdict, Metrics, NodeName, OverLimit, QuarantineEnd, ReplyClass,
-    ReportEnd, ReportFigures, RuleName, SealResult, Shortage, SignResult, SmtpService, TlsSide,
-    TurnedAway, Uncounted,
+    AuthResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake, HandshakeResult,
+    JudgedVerdict, Metrics, OverLimit, QuarantineEnd, ReplyClass, ReportEnd, ReportFigures,
+    RuleName, SealResult, Shortage, SignResult, SmtpService, TlsSide, TurnedAway, Uncounted,
 };
 
 use vere_outbound::OutboundMetrics;
@@ -22,7 +21,6 @@ use vere_outbound::OutboundMetrics;
 use super::service::Service;
 use vere_process::clock;
 use vere_process::memory::MemoryFigures;
-use vere_spoolwire::SpoolError;
 
 /// The gateway's metrics; counters that change with every message need no look-up.
 #[derive(Debug)]
@@ -173,7 +171,7 @@ impl GatewayMetrics {
     }
 }
 
-/// The spool and TLS.
+/// Signatures and TLS.
 impl GatewayMetrics {
     /// Counts the outcome of signing a message of a local user, and the time taken.
     pub(super) fn signed(&self, result: SignResult, took: Duration) {
@@ -187,32 +185,6 @@ impl GatewayMetrics {
     /// Counts the outcome of sealing a message for the aliases of a domain.
     pub(super) fn sealed(&self, result: SealResult) {
         self.all.sign.seals.get_or_create(&result).inc();
-    }
-
-    /// Counts the outcome of storing a message or report in the spool, and the time taken.
-    pub(super) fn committed<T>(&self, result: &Result<T, SpoolError>, took: Duration) {
-        let spool = &self.all.spool;
-        let came_to = match result {
-            Ok(_) => {
-                spool.acknowledge_seconds.observe(took.as_secs_f64());
-                CommitResult::Acknowledged
-            }
-            Err(SpoolError::Refused(_) | SpoolError::Invalid) => CommitResult::Refused,
-            Err(SpoolError::Timeout) => CommitResult::Late,
-            Err(SpoolError::Busy | SpoolError::Closed) => CommitResult::Unavailable,
-        };
-        spool.commits.get_or_create(&came_to).inc();
-    }
-
-    /// Counts a message that the queues knew and the spool does not have.
-    pub(super) fn record_lost(&self) {
-        self.all.spool.records_lost.inc();
-    }
-
-    /// Counts a broken connection to a node.
-    pub(super) fn disconnected(&self, node: &NodeName) {
-        let disconnections = &self.all.spool.disconnections;
-        disconnections.get_or_create(node).inc();
     }
 
     /// Counts a finished TLS handshake.
@@ -255,11 +227,6 @@ impl GatewayMetrics {
             let age = clock::now().saturating_since(envelope.head.accepted);
             delivery.age_seconds.observe(age.as_secs_f64());
         }
-    }
-
-    /// Counts a step of the wall clock, ahead or back.
-    pub(super) fn clock_stepped(&self) {
-        self.all.queue.clock_steps.inc();
     }
 
     /// Counts the outcome of an attempt for one recipient.

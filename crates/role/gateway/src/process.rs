@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use vere_directory::Directory;
+use vere_groups::TraceIds;
 use vere_judge::Judge;
 use vere_judging::Names;
 use vere_meters::Meters;
@@ -22,7 +23,6 @@ use super::couriers::Couriers;
 use super::error::GatewayError;
 use super::event_lines::EventTarget;
 use super::filters::Filtering;
-use super::ids::TraceIds;
 use super::metrics::GatewayMetrics;
 use super::signer::Signer;
 use vere_meters::pressure::Pressure;

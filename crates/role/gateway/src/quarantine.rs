@@ -21,7 +21,7 @@ use vere_queue::Envelope;
 use vere_spoolwire::SpoolError;
 use vere_units::TraceId;
 
-use super::groups::Groups;
+use super::group::Groups;
 use facts::Facts;
 use found::{Aside, Found, all, breathe, keep_for};
 

@@ -7,8 +7,13 @@ use vere_queue::{Destination, Place};
 use vere_settings::LocalDelivery;
 
 use super::group::{Group, GroupHost};
-use super::maildir;
 use super::relay::Relay;
+use super::{export, maildir};
+
+/// Delivers the mail of a group of another gateway, and its lines for other systems.
+pub(super) async fn deliver(group: Rc<Group>) {
+    tokio::join!(run(Rc::clone(&group)), export::run(group));
+}
 
 /// Delivers until the gateway stops.
 pub(super) async fn run(group: Rc<Group>) {

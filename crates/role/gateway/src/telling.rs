@@ -12,7 +12,6 @@ use super::process::Process;
 /// Tells what has happened to a message.
 pub(super) fn tell(process: &Process, happened: &Happened<'_>) {
     match happened {
-        Happened::Stored(result, took) => process.metrics.committed(result, *took),
         Happened::Queued(destination, envelope) => queued(process, destination, envelope),
         Happened::Settled {
             queue,
@@ -25,17 +24,13 @@ pub(super) fn tell(process: &Process, happened: &Happened<'_>) {
             process.ids.seen(*trace);
             note(process, EventKind::Recovered, Some(queue), *trace);
         }
-        Happened::Lost(queue, trace) => {
-            process.metrics.record_lost();
-            note(process, EventKind::Lost, *queue, *trace);
-        }
+        Happened::Lost(queue, trace) => note(process, EventKind::Lost, *queue, *trace),
         Happened::Purged(trace) => note(process, EventKind::Purged, None, *trace),
         Happened::Held(destination, trace, until) => held(process, destination, *trace, *until),
         Happened::Unquarantined(destination, trace, why) => {
             left_quarantine(process, destination, *trace, *why);
         }
-        Happened::ClockStepped(_) => process.metrics.clock_stepped(),
-        Happened::LinesStored => {}
+        Happened::Stored(..) | Happened::ClockStepped(_) | Happened::LinesStored => {}
     }
 }
 

@@ -1,40 +1,14 @@
 //! Decides whether new mail is accepted, by the limits of [`pressure`](vere_meters::pressure).
 
 use std::cell::Cell;
-use std::rc::Rc;
-use std::time::Duration;
 
-use super::group::{Group, has_too_many_lines};
+use super::group::Group;
 use super::process::Process;
-use vere_meters::pressure::{Bound, Closed, Held, Marks, QUARANTINE_SHARE_MAX, share};
+use vere_groups::throttle::{shares, throttled};
+use vere_meters::pressure::{Bound, Closed, QUARANTINE_SHARE_MAX, share};
 use vere_queue::Destination;
-use vere_settings::Limits;
 use vere_smtp::command::RcptTo;
 use vere_smtp::refusal::Refusal;
-
-/// Interval between two requests for the fill of the nodes, while mail arrives.
-const LOOK: Duration = Duration::from_millis(500);
-/// How long the nodes may take to answer.
-const NODE_PATIENCE: Duration = Duration::from_secs(2);
-
-/// Asks the nodes for their fill while mail arrives or is throttled, as long as the gateway lives.
-pub(super) async fn watch_nodes(group: Rc<Group>) {
-    let mut seen = 0;
-    loop {
-        tokio::time::sleep(LOOK).await;
-        let came = group.queues.look(|queues| queues.totals().came);
-        let throttled = group.host.process.pressure.bound.get().is_some();
-        if came == seen && !throttled || !group.is_recovered() {
-            continue;
-        }
-        seen = came;
-        if let Some(held) = Held::of(&group.host.link.stats(NODE_PATIENCE).await) {
-            group.host.process.pressure.held.set(held);
-            // Logs a change of the throttling now, not with the next client.
-            self::throttled(&group);
-        }
-    }
-}
 
 /// Returns why clients, authenticated or not, can begin no message now; `None` if messages are accepted.
 pub(super) fn closed(group: &Group, authenticated: bool) -> Option<Closed> {
@@ -53,40 +27,11 @@ pub(super) fn closed(group: &Group, authenticated: bool) -> Option<Closed> {
     has_too_many_lines(group).then_some(Closed::Lines)
 }
 
-/// Returns the limit whose use currently stops new mail.
-pub(super) fn throttled(group: &Group) -> Option<Bound> {
+/// Whether the waiting event lines exceed their limit; then no mail is accepted.
+fn has_too_many_lines(group: &Group) -> bool {
     let settings = group.host.process.settings();
-    let limits = &settings.limits;
-    let shares = shares(group, limits, 0);
-    let marks = Marks {
-        from: limits.throttle_from.into(),
-        until: limits.throttle_until.into(),
-    };
-    let before = group.host.process.pressure.bound.get();
-    let now = group.host.process.pressure.look(&shares, marks);
-    match (before, now) {
-        (None, Some(bound)) => {
-            let share = shares.iter().find(|(one, _)| *one == bound);
-            let percent = share.map_or(0, |(_, percent)| *percent);
-            tracing::warn!(%bound, percent, "intake throttled: new connections get 421, new messages 452");
-        }
-        (Some(_), None) => tracing::info!("intake throttling ended"),
-        _ => {}
-    }
-    group.host.process.show_throttled();
-    now
-}
-
-/// The used shares of the bounds of queues, in percent, with so many messages more than the queues have.
-fn shares(group: &Group, limits: &Limits, coming: u64) -> [(Bound, u64); 3] {
-    let queued = group.queues.look(|queues| queues.messages()) as u64;
-    let queued = queued.saturating_add(coming);
-    let held = group.host.process.pressure.held.get();
-    [
-        (Bound::Nodes, held.node),
-        (Bound::Group, held.group),
-        (Bound::Messages, share(queued, limits.queued_messages_max)),
-    ]
+    let max = settings.records.as_ref().map(|records| records.waiting_max);
+    max.is_some_and(|max| group.event_lines.waiting() > max.as_u64())
 }
 
 /// Whether the quarantine has room for a message to these recipients. Without a bound of its own a flood of unwanted mail would fill the queues, and all mail
@@ -183,7 +128,8 @@ impl Process {
         self.pressure.short.get() || self.memory.was_short()
     }
 
-    fn show_throttled(&self) {
+    /// Shows whether new mail is throttled.
+    pub(super) fn show_throttled(&self) {
         let throttled = self.pressure.bound.get().is_some() || self.pressure.short.get();
         self.metrics.throttled(throttled);
     }

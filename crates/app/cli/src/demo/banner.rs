@@ -83,7 +83,7 @@ fn first(addresses: &[SocketAddr]) -> String {
 }
 
 /// The services and the addresses of their listeners.
-fn services(settings: &Settings) -> [(&'static str, String); 7] {
+fn services(settings: &Settings) -> [(&'static str, String); 8] {
     let with = |addresses: &[SocketAddr], how: &str| format!("{} ({how})", first(addresses));
     [
         ("SMTP", first(&settings.smtp.listen)),
@@ -101,6 +101,13 @@ fn services(settings: &Settings) -> [(&'static str, String); 7] {
                 || "-".to_owned(),
                 |dnsbl| with(&dnsbl.listen, "UDP and TCP, bl.demo.test"),
             ),
+        ),
+        (
+            "X.400",
+            settings
+                .x400
+                .as_ref()
+                .map_or_else(|| "-".to_owned(), |x400| with(&x400.listen, "P1, RFC 1006")),
         ),
     ]
 }

@@ -28,8 +28,8 @@ pub(super) const PASSWORD: &str = "demo";
 const CERTIFICATE_NAMES: [&str; 5] = ["mx.demo.test", "demo.test", "localhost", "127.0.0.1", "::1"];
 
 /// Ports before the offset, in the order of [`config_text`].
-const PORTS: [u16; 12] = [
-    2525, 2587, 2465, 2143, 2993, 2424, 2053, 2080, 2081, 2600, 2601, 2526,
+const PORTS: [u16; 13] = [
+    2525, 2587, 2465, 2143, 2993, 2424, 2053, 2102, 2080, 2081, 2600, 2601, 2526,
 ];
 
 /// The demo's block list.
@@ -89,6 +89,7 @@ fn config_text(offset: u16) -> Result<String, Failure> {
         imaps,
         lmtp,
         dnsbl,
+        x400,
         metrics,
         metrics_front,
         node_a,
@@ -125,6 +126,21 @@ listen = ["127.0.0.1:{dnsbl}"]
 [[dnsbl.zone]]
 name = "bl.demo.test"
 data = ["ip4set:block-list"]
+
+# An MTA of X.400: vere x400 send --to 'S=Alice; P=Demo; A=Test; C=GB'
+[x400]
+listen = ["127.0.0.1:{x400}"]
+mta_name = "demo"
+domain = "C=GB; A=Test; P=Demo"
+[[x400.route]]
+address = "S=Alice; P=Demo; A=Test; C=GB"
+to = "store:alice@demo.test"
+[[x400.route]]
+address = "S=Bob; P=Demo; A=Test; C=GB"
+to = "file:bob"                      # data/x400/users/bob
+[[x400.route]]
+address = "P=Demo; A=Test; C=GB"
+to = "unknown"
 
 [delivery]
 local = "store"                      # "maildir" files mail below data/maildir instead

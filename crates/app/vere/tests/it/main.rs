@@ -122,3 +122,4 @@ mod transfer_nul;
 mod transfer_quota;
 mod transfer_remote;
 mod trouble;
+mod x400;

@@ -13,6 +13,7 @@ impl Assembly {
             store: self.maybe("metrics.store"),
             front: self.maybe("metrics.front"),
             dnsbl: self.maybe("metrics.dnsbl"),
+            x400: self.maybe("metrics.x400"),
         }
     }
 

@@ -34,6 +34,14 @@ impl Found<'_> {
         }
     }
 
+    /// Adds an error if both of two keys are set that say the same.
+    pub(super) fn alone(&mut self, first: &str, second: &str) {
+        let values = &self.document.values;
+        if values.contains_key(first) && values.contains_key(second) {
+            self.add(second, format!("stands beside {first}"));
+        }
+    }
+
     /// Adds an error if exactly one of two dependent keys is set.
     pub(super) fn pair(&mut self, first: &str, second: &str) {
         let values = &self.document.values;

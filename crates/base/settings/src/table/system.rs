@@ -130,6 +130,8 @@ sections! {
             "Address and port for the metrics of the front, its workers and the broker; applies with `[front]`.";
         fixed dnsbl: Address, Nothing("no endpoint"),
             "Address and port for the metrics of the server of block lists; applies with `[dnsbl]`.";
+        fixed x400: Address, Nothing("no endpoint"),
+            "Address and port for the metrics of the X.400 MTA; applies with `[x400]`.";
     }
 
     "log" Always, "The log, written to standard error." {

@@ -115,6 +115,18 @@ contradictions: r#"
 [[route]]; domain = "a.b"; next_hop = "c.d"; [[route]]; domain = "a.b"; next_hop = "c.d" => 7 route[2].domain => route[1] is for the same
 "#
 
+x400_sections: r#"
+[x400]; listen = []; domain = "C=GB" => 4 x400.listen => expected an address; found none
+[x400]; listen = ["[::]:102"]; domain = "C=GB"; mta_name = "a/b" => 6 x400.mta_name => without a slash
+[x400]; listen = ["[::]:102"]; domain = "C=GB"; listen_tls = ["[::]:3102"] => 6 x400.listen_tls => needs a certificate
+[x400]; listen = ["[::]:25"]; domain = "C=GB" => 4 x400.listen => twice
+[x400]; listen = ["[::]:102"]; domain = "C=GB"; [[x400.peer]]; name = "a"; domain = "C=FR"; password = "p"; password_file = "f" => 10 x400.peer[1].password_file => stands beside
+[x400]; listen = ["[::]:102"]; domain = "C=GB"; [[x400.peer]]; name = "a"; domain = "C=FR"; password = "p"; nameless = "yes" => 10 x400.peer[1].nameless => stands beside password
+[x400]; listen = ["[::]:102"]; domain = "C=GB"; [delivery]; local = "maildir"; [[x400.route]]; address = "C=GB"; to = "store:a" => 10 x400.route[1].to => needs delivery.local = "store"
+[x400]; listen = ["[::]:102"]; domain = "C=GB"; [[x400.gateway]]; name = "a"; [[x400.gateway]]; name = "a" => 9 x400.gateway[2].name => found a twice
+[x400]; listen = ["[::]:102"]; domain = "C=GB"; [[x400.peer]]; name = "a"; domain = "C=FR"; addresses = ["mx"] => 9 x400.peer[1].addresses => expected a host
+"#
+
 a_password_needs_a_user_one_place_and_encryption: r#"
 [[route]]; domain = "a.b"; next_hop = "c.d"; username = "u" => 6 route[1].username => needs password or password_file
 [[route]]; domain = "a.b"; next_hop = "c.d"; username = "u"; password = "p" => 6 route[1].username => needs tls = "required"

@@ -35,6 +35,7 @@ mod smtp;
 mod spool;
 mod store;
 mod tls;
+mod x400;
 
 use std::fmt;
 use std::sync::Arc;
@@ -74,6 +75,7 @@ pub use tls::{
     CertificateFile, Handshake, HandshakeResult, PolicyOutcome, PolicyResult, TlsMetrics,
     TlsPolicy, TlsSide,
 };
+pub use x400::{X400Bind, X400Metrics, X400Side, X400Unit};
 
 /// Every metric of a process; clones share the counters.
 #[derive(Clone)]
@@ -110,6 +112,8 @@ pub struct Metrics {
     pub store: StoreMetrics,
     /// TLS on both sides.
     pub tls: TlsMetrics,
+    /// The MTA of X.400.
+    pub x400: X400Metrics,
     registry: Arc<Registry>,
 }
 
@@ -150,6 +154,7 @@ impl Metrics {
         let spool = SpoolMetrics::declare(&mut declarations);
         let store = StoreMetrics::declare(&mut declarations);
         let tls = TlsMetrics::declare(&mut declarations);
+        let x400 = X400Metrics::declare(&mut declarations);
         process::declare(&mut declarations);
         let (registry, reference) = declarations.finish();
         (
@@ -170,6 +175,7 @@ impl Metrics {
                 spool,
                 store,
                 tls,
+                x400,
                 registry: Arc::new(registry),
             },
             reference,

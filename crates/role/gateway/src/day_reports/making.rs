@@ -18,7 +18,7 @@ use vere_telemetry::log::MAIL_TARGET;
 use vere_units::Timestamp;
 
 use super::tls;
-use crate::groups::Groups;
+use crate::group::Groups;
 use crate::{routing, signing};
 
 /// The name and version in reports.

@@ -17,7 +17,7 @@ use vere_telemetry::metrics::ReportEnd;
 use vere_units::Timestamp;
 
 use super::making::{Made, Making, NotMade};
-use crate::groups::Groups;
+use crate::group::Groups;
 use vere_process::clock;
 
 /// Milliseconds of a day.

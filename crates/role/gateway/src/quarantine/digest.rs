@@ -19,7 +19,7 @@ use vere_units::{Timestamp, TraceId};
 
 use super::facts::Facts;
 use super::found::{Found, all, breathe, keep_for};
-use crate::groups::Groups;
+use crate::group::Groups;
 use crate::signing;
 
 /// The time between two digests.

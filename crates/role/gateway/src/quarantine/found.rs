@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use vere_settings::{QUARANTINE_KEEP, Settings};
 
-use crate::group::GroupHost;
-use crate::groups::Groups;
+use crate::group::{GroupHost, Groups};
 
 /// Messages after which other tasks go on.
 const BREATH: usize = 100;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::digest;
 use super::found::keep_for;
-use crate::groups::Groups;
+use crate::group::Groups;
 
 /// Interval between two looks at the ages.
 const LOOK: Duration = Duration::from_secs(10);

@@ -1,0 +1,286 @@
+//! The writer: a handle for callers, and a thread that writes and syncs for all callers that wait.
+
+mod current;
+mod disk;
+mod repair;
+mod thread;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use vere_units::{ByteSize, Timestamp};
+
+use self::disk::{Disk, RealDisk};
+use self::thread::Writer;
+use crate::entry::Entry;
+use crate::error::{ArchiveError, OpenError};
+use crate::format::{META_OCTETS_MAX, encoded_len};
+use crate::keep::{Keeper, Kept};
+
+pub(crate) use self::disk::sync_folder;
+
+/// The file whose lock says that a process writes.
+const LOCK_NAME: &str = "lock";
+/// The unit in which waiting octets are counted.
+const PERMIT_OCTETS: u64 = 1 << 10;
+/// A segment with more octets is closed, also within its minute.
+const SEGMENT_OCTETS_MAX: u64 = 4 << 30;
+
+/// How an archive is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveOptions {
+    /// Whole days older than this are removed: at the opening, and once a day. Zero: nothing is removed.
+    pub keep: Duration,
+    /// Octets of entries in memory; further callers wait. An entry above the bound waits for all others. Default 64 MiB.
+    pub waiting_octets_max: ByteSize,
+    /// Zero: [`Archive::add`] is ready when the entry is on stable storage. Else: `add` is ready when the operating
+    /// system has the entry, and a sync follows within this time; after a cut of power the entries of this time may be
+    /// missing. Default zero.
+    pub sync_within: Duration,
+    /// A segment with more octets is closed, also within its minute. Default 4 GiB.
+    pub segment_octets_max: ByteSize,
+}
+
+impl Default for ArchiveOptions {
+    fn default() -> Self {
+        Self {
+            keep: Duration::ZERO,
+            waiting_octets_max: ByteSize::mib(64),
+            sync_within: Duration::ZERO,
+            segment_octets_max: ByteSize::new(SEGMENT_OCTETS_MAX),
+        }
+    }
+}
+
+/// What an archive has done since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Entries written.
+    pub entries: u64,
+    /// Octets of their APDUs.
+    pub octets: u64,
+    /// Entries that were refused.
+    pub failed: u64,
+    /// Syncs.
+    pub syncs: u64,
+    /// Microseconds of all syncs together.
+    pub sync_micros: u64,
+}
+
+/// An archive, open for writing by one process. Dropping it writes what waits and ends the thread.
+#[derive(Debug)]
+pub struct Archive {
+    folder: PathBuf,
+    shared: Arc<Shared>,
+    room: Arc<Semaphore>,
+    permits: u32,
+    thread: Option<JoinHandle<()>>,
+    /// Removes old days in a thread of its own: the removal of large files takes time.
+    _keeper: Keeper,
+    _lock: Lock,
+}
+
+/// The locked file.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A child between fork and exec has the file too, and would keep the lock.
+        let _ = self.0.unlock();
+    }
+}
+
+/// An entry and its caller.
+#[derive(Debug)]
+struct Job {
+    entry: Entry,
+    done: oneshot::Sender<Result<(), ArchiveError>>,
+    /// Counted as long as the entry is in memory.
+    room: OwnedSemaphorePermit,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    work: Condvar,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// No further entries are accepted.
+    stop: bool,
+    /// The thread has ended.
+    ended: bool,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    entries: AtomicU64,
+    octets: AtomicU64,
+    failed: AtomicU64,
+    syncs: AtomicU64,
+    sync_micros: AtomicU64,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code panics while holding the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Archive {
+    /// Opens the archive in a directory, which is made if it is missing. Repairs the segments that a crash has left
+    /// unfinished, removes old days, and starts the threads.
+    ///
+    /// # Errors
+    ///
+    /// Another process writes there; the directory cannot be made, read or repaired; no thread can be started.
+    pub fn open(folder: &Path, options: ArchiveOptions) -> Result<Self, OpenError> {
+        Self::open_on(folder, options, Box::new(RealDisk), wall_clock)
+    }
+
+    fn open_on(
+        folder: &Path,
+        options: ArchiveOptions,
+        disk: Box<dyn Disk>,
+        clock: fn() -> Timestamp,
+    ) -> Result<Self, OpenError> {
+        let failed = OpenError::at(folder);
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let lock = lock(folder)?;
+        repair::repair(folder, clock())?;
+        let keeper = Keeper::start(Kept::Days(folder.to_owned()), options.keep, clock);
+        let keeper = keeper.map_err(OpenError::at(folder))?;
+        let permits = options.waiting_octets_max.as_u64().div_ceil(PERMIT_OCTETS);
+        let permits = u32::try_from(permits)
+            .unwrap_or(u32::MAX >> 4)
+            .clamp(1, u32::MAX >> 4);
+        let shared = Arc::new(Shared::default());
+        let writer = Writer::new(folder, &options, disk, Arc::clone(&shared));
+        let thread = Builder::new()
+            .name("archive".to_owned())
+            .spawn(move || writer.run());
+        Ok(Self {
+            folder: folder.to_owned(),
+            shared,
+            room: Arc::new(Semaphore::new(permits as usize)),
+            permits,
+            thread: Some(thread.map_err(OpenError::at(folder))?),
+            _keeper: keeper,
+            _lock: lock,
+        })
+    }
+
+    /// Adds an entry. The future does nothing before it is polled; it is ready when the entry is on stable storage
+    /// ([`ArchiveOptions::sync_within`]). It waits first for room in memory. A dropped future may have added the entry.
+    ///
+    /// # Errors
+    ///
+    /// The texts are too long; the disk is full or failed, and the entry is not in the archive; the archive is closed.
+    pub async fn add(&self, entry: Entry) -> Result<(), ArchiveError> {
+        let texts = encoded_len(&entry);
+        if texts > META_OCTETS_MAX {
+            let (found, max) = (texts, META_OCTETS_MAX);
+            return Err(ArchiveError::TextsTooLong { found, max });
+        }
+        let octets = texts
+            .saturating_add(entry.octets_len())
+            .div_ceil(PERMIT_OCTETS);
+        let permits = u32::try_from(octets)
+            .unwrap_or(u32::MAX)
+            .clamp(1, self.permits);
+        let room = Arc::clone(&self.room).acquire_many_owned(permits).await;
+        let room = room.map_err(|_| ArchiveError::Closed)?;
+        let (done, ready) = oneshot::channel();
+        {
+            let mut state = self.shared.lock();
+            if state.stop || state.ended {
+                return Err(ArchiveError::Closed);
+            }
+            state.jobs.push_back(Job { entry, done, room });
+            if state.jobs.len() == 1 {
+                self.shared.work.notify_one();
+            }
+        }
+        ready.await.unwrap_or(Err(ArchiveError::Closed))
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What was done since the opening.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let counts = &self.shared.counts;
+        Figures {
+            entries: of(&counts.entries),
+            octets: of(&counts.octets),
+            failed: of(&counts.failed),
+            syncs: of(&counts.syncs),
+            sync_micros: of(&counts.sync_micros),
+        }
+    }
+
+    /// Writes what waits, ends the segment and the threads. Blocks as long as the disk takes.
+    pub fn close(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.work.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was already reported by the panic hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Takes the lock of a directory for this process.
+fn lock(folder: &Path) -> Result<Lock, OpenError> {
+    let path = folder.join(LOCK_NAME);
+    let open = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path);
+    let file = open.map_err(OpenError::at(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Lock(file)),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(OpenError::at(&path)(error)),
+    }
+}
+
+/// A random number for a segment.
+fn random() -> io::Result<u64> {
+    getrandom::u64().map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// The clock of this machine.
+pub(crate) fn wall_clock() -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,272 @@
+//! Associations that this MTA opens: a pool for each peer, made when the first message wants to leave.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio::task::spawn_local;
+use vere_associations::{Delivered, Names, Pool, PoolSettings};
+use vere_mta400::Source;
+use vere_net::resolver::{AddressAnswer, Resolver};
+use vere_osi::rtse::Broken;
+use vere_settings::X400;
+use vere_switch::Reach;
+use vere_units::TraceId;
+
+use crate::intake::Origin;
+use crate::process::{Process, WeakIntake};
+
+/// Units of one peer that wait for the intake.
+const WAITING_MAX: usize = 4;
+/// Transfers that broke off and are not settled yet.
+const BROKEN_MAX: usize = 1_024;
+/// How long the addresses of a host count.
+const ADDRESSES_FRESH: Duration = Duration::from_secs(60);
+
+/// A peer's pool, for the addresses that its hosts had.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    pub(crate) pool: Rc<Pool>,
+    since: Instant,
+    addresses: Vec<SocketAddr>,
+}
+
+#[derive(Debug)]
+struct State {
+    reach: BTreeMap<String, Reach>,
+    lines: HashMap<String, Line>,
+    intake: WeakIntake,
+    size_max: u64,
+}
+
+/// All peers.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    resolver: Resolver,
+    names: Arc<Names>,
+    state: RefCell<State>,
+    /// Transfers that another association has to settle, by message and peer.
+    broken: RefCell<HashMap<(TraceId, String), Broken>>,
+}
+
+/// Why a peer cannot be reached.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreached {
+    /// The settings have no such peer.
+    #[error("expected a peer of the settings; found {0}")]
+    Unknown(String),
+    /// The settings have no address.
+    #[error("the settings name no address of {0}, which calls by itself")]
+    NoAddress(String),
+    /// No host has an address.
+    #[error("no host of {0} has an address")]
+    Unresolved(String),
+}
+
+impl Peers {
+    pub(crate) fn new(resolver: Resolver, x400: &X400, reach: BTreeMap<String, Reach>) -> Self {
+        Self {
+            resolver,
+            names: Arc::new(Names::new(&x400.mta_name)),
+            state: RefCell::new(State {
+                reach,
+                lines: HashMap::new(),
+                intake: WeakIntake::new(),
+                size_max: x400.size_max.as_u64(),
+            }),
+            broken: RefCell::default(),
+        }
+    }
+
+    /// Lets peers send over associations of this MTA.
+    pub(crate) fn start(&self, intake: WeakIntake) {
+        self.state.borrow_mut().intake = intake;
+    }
+
+    /// Applies other settings: later associations have the new terms.
+    pub(crate) fn set(&self, x400: &X400, reach: BTreeMap<String, Reach>) {
+        let mut state = self.state.borrow_mut();
+        state.reach = reach;
+        state.size_max = x400.size_max.as_u64();
+        // A pool ends with its last worker.
+        state.lines.clear();
+    }
+
+    /// The peers that want associations without messages.
+    pub(crate) fn permanent(&self) -> Vec<String> {
+        let state = self.state.borrow();
+        let wanted = state.reach.iter().filter(|(_, reach)| reach.permanent > 0);
+        wanted.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Associations of this MTA with a peer that are open now.
+    pub(crate) fn open(&self, peer: &str) -> usize {
+        self.state
+            .borrow()
+            .lines
+            .get(peer)
+            .map_or(0, |line| line.pool.open())
+    }
+
+    /// All associations of this MTA that are open now.
+    pub(crate) fn open_all(&self) -> usize {
+        self.state
+            .borrow()
+            .lines
+            .values()
+            .map(|line| line.pool.open())
+            .sum()
+    }
+
+    /// The pool of a peer.
+    ///
+    /// # Errors
+    /// [`Unreached`].
+    pub(crate) async fn line(&self, peer: &str) -> Result<Line, Unreached> {
+        let reach = self.state.borrow().reach.get(peer).cloned();
+        let reach = reach.ok_or_else(|| Unreached::Unknown(peer.to_owned()))?;
+        let known = self.state.borrow().lines.get(peer).cloned();
+        if let Some(line) = known
+            .as_ref()
+            .filter(|line| line.since.elapsed() < ADDRESSES_FRESH)
+        {
+            return Ok(line.clone());
+        }
+        let (host, addresses) = self.resolve(peer, &reach).await?;
+        let line = match known {
+            Some(line) if line.addresses == addresses => Line {
+                since: Instant::now(),
+                ..line
+            },
+            _ => self.new_line(peer, &reach, (&host, addresses)),
+        };
+        self.state
+            .borrow_mut()
+            .lines
+            .insert(peer.to_owned(), line.clone());
+        Ok(line)
+    }
+
+    fn new_line(
+        &self,
+        peer: &str,
+        reach: &Reach,
+        (host, addresses): (&str, Vec<SocketAddr>),
+    ) -> Line {
+        let (incoming, units) = mpsc::channel(WAITING_MAX);
+        let intake = self.state.borrow().intake.clone();
+        spawn_local(receive(intake, peer.to_owned(), units));
+        let settings = PoolSettings {
+            permanent: reach.permanent,
+            most: reach.associations_max,
+            apdu_max: self.state.borrow().size_max,
+            ..PoolSettings::new(reach.peer(host, addresses.clone()))
+        };
+        Line {
+            pool: Rc::new(Pool::start(
+                settings,
+                Arc::clone(&self.names),
+                Some(incoming),
+            )),
+            since: Instant::now(),
+            addresses,
+        }
+    }
+
+    /// The addresses of all hosts in their order, and the name of the first host.
+    async fn resolve(
+        &self,
+        peer: &str,
+        reach: &Reach,
+    ) -> Result<(String, Vec<SocketAddr>), Unreached> {
+        let Some((first, _)) = reach.hosts.first() else {
+            return Err(Unreached::NoAddress(peer.to_owned()));
+        };
+        let mut addresses = Vec::new();
+        for (host, port) in &reach.hosts {
+            match host.parse::<IpAddr>() {
+                Ok(address) => addresses.push(SocketAddr::new(address, *port)),
+                Err(_) => match self.resolver.addresses(host).await {
+                    AddressAnswer::Found(found) => {
+                        addresses.extend(found.into_iter().map(|one| SocketAddr::new(one, *port)));
+                    }
+                    other => tracing::warn!(peer, host, answer = ?other, "host without address"),
+                },
+            }
+        }
+        if addresses.is_empty() {
+            return Err(Unreached::Unresolved(peer.to_owned()));
+        }
+        Ok((first.clone(), addresses))
+    }
+
+    /// Takes the rest of a transfer that broke off.
+    pub(crate) fn take_broken(&self, trace: TraceId, peer: &str) -> Option<Broken> {
+        self.broken.borrow_mut().remove(&(trace, peer.to_owned()))
+    }
+
+    /// Keeps the rest of a transfer. Beyond the bound a message is sent anew, and may arrive twice.
+    pub(crate) fn keep_broken(&self, trace: TraceId, peer: &str, broken: Broken) {
+        let mut all = self.broken.borrow_mut();
+        if all.len() < BROKEN_MAX {
+            all.insert((trace, peer.to_owned()), broken);
+        }
+    }
+
+    /// Releases all associations.
+    pub(crate) async fn close(&self) {
+        let lines: Vec<Line> = self
+            .state
+            .borrow_mut()
+            .lines
+            .drain()
+            .map(|(_, line)| line)
+            .collect();
+        for line in lines {
+            if let Ok(pool) = Rc::try_unwrap(line.pool) {
+                pool.close().await;
+            }
+        }
+    }
+}
+
+/// Has the associations made that are to stay open without messages, until the MTA stops.
+pub(crate) async fn keep_open(process: Rc<Process>) {
+    loop {
+        for peer in process.peers.permanent() {
+            if let Err(error) = process.peers.line(&peer).await {
+                tracing::warn!(peer, %error, "no permanent association");
+            }
+        }
+        tokio::time::sleep(ADDRESSES_FRESH).await;
+    }
+}
+
+/// Takes the units that a peer sends over associations of this MTA.
+async fn receive(intake: WeakIntake, peer: String, mut units: mpsc::Receiver<Delivered>) {
+    while let Some(Delivered { apdu, safe }) = units.recv().await {
+        let Some(intake) = intake.upgrade() else {
+            return;
+        };
+        let origin = Origin {
+            source: Source::Peer(&peer),
+            address: None,
+        };
+        let taken = match intake.ready() {
+            Ok(()) => intake
+                .take(origin, apdu)
+                .await
+                .map_err(|error| error.to_string()),
+            Err(why) => Err(why.to_owned()),
+        };
+        if let Err(error) = &taken {
+            tracing::warn!(peer, error, "unit not taken, its sender keeps it");
+        }
+        // A lane that waits no more has an end to its association.
+        let _told = safe.send(taken.is_ok());
+    }
+}

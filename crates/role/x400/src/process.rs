@@ -1,0 +1,140 @@
+//! State that exists once per process. All tasks run on one thread, so no locks are needed.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use vere_archive::{Archive, Audit};
+use vere_groups::TraceIds;
+use vere_meters::pressure::Pressure;
+use vere_mta400::Mta;
+use vere_outbound::{Outbound, OutboundMetrics};
+use vere_process::clock;
+use vere_settings::{Settings, X400};
+use vere_switch::Switch;
+use vere_telemetry::metrics::Metrics;
+use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
+use vere_units::TraceId;
+
+use crate::budget::Budget;
+use crate::error::X400Error;
+use crate::intake::Intake;
+use crate::metrics::Figures;
+use crate::peers::Peers;
+use crate::{archiving, auditing};
+
+/// A group of queues of this process.
+pub(crate) type Group = vere_groups::Group<Process>;
+
+/// The state of the process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    settings: RefCell<Arc<Settings>>,
+    mta: RefCell<Rc<Mta>>,
+    /// Associations to peers.
+    pub(crate) peers: Peers,
+    /// The way to the mail store.
+    pub(crate) outbound: Rc<Outbound>,
+    pub(crate) ids: TraceIds,
+    pub(crate) figures: Figures,
+    pub(crate) pressure: Pressure,
+    /// Memory of units that peers are sending.
+    pub(crate) budget: Rc<Budget>,
+    /// `None` where the settings want no archive.
+    pub(crate) archive: Option<Archive>,
+    /// `None` where the settings want no audit log.
+    pub(crate) audit: Option<Audit>,
+    trace: TraceLog,
+}
+
+impl Process {
+    /// Opens everything that the MTA needs besides a group of queues.
+    ///
+    /// # Errors
+    /// When settings, name servers, certificates, passwords or files cannot be used.
+    pub(crate) fn open(settings: Arc<Settings>) -> Result<Self, X400Error> {
+        let (x400, switch) = switch(&settings)?;
+        let all = Metrics::new();
+        let resolver = vere_outbound::resolver(&settings)?;
+        let figures = OutboundMetrics::of(&all);
+        let outbound = Outbound::new(&settings, resolver.clone(), figures, None)?;
+        let trace = TraceLog::open(TraceOptions::new(x400.trace_folder()))?;
+        let archive = archiving::open(&settings, &x400)?;
+        let audit = auditing::open(&x400)?;
+        let budget = Rc::<Budget>::default();
+        budget.set_max(settings.limits.body_memory_max.as_u64());
+        Ok(Self {
+            peers: Peers::new(resolver, &x400, switch.reach),
+            mta: RefCell::new(Rc::new(switch.mta)),
+            outbound: Rc::new(outbound),
+            ids: TraceIds::of(&x400.group()),
+            figures: Figures::new(all),
+            pressure: Pressure::default(),
+            budget,
+            archive,
+            audit,
+            trace,
+            settings: RefCell::new(settings),
+        })
+    }
+
+    /// Lets peers send over associations that this MTA has opened, and opens the permanent ones.
+    pub(crate) fn start(&self, intake: &Rc<Intake>) {
+        self.peers.start(Rc::downgrade(intake));
+    }
+
+    /// Releases all associations with peers, and writes what is buffered.
+    pub(crate) async fn end(&self) {
+        self.peers.close().await;
+        self.trace.flush();
+    }
+
+    /// The settings in force.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.borrow())
+    }
+
+    /// The MTA of the settings in force.
+    pub(crate) fn mta(&self) -> Rc<Mta> {
+        Rc::clone(&self.mta.borrow())
+    }
+
+    /// Applies other settings; associations and attempts under way keep theirs.
+    ///
+    /// # Errors
+    /// When addresses, routes, passwords or certificates cannot be used; then nothing changes.
+    pub(crate) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), X400Error> {
+        let (x400, switch) = switch(&settings)?;
+        self.outbound.set_settings(&settings)?;
+        self.budget
+            .set_max(settings.limits.body_memory_max.as_u64());
+        self.peers.set(&x400, switch.reach);
+        self.mta.replace(Rc::new(switch.mta));
+        self.settings.replace(settings);
+        Ok(())
+    }
+
+    /// Records an event of a message.
+    pub(crate) fn note(&self, event: &Event<'_>) {
+        self.trace.append(event);
+    }
+
+    /// Writes buffered events to disk.
+    pub(crate) fn flush(&self) {
+        self.trace.flush();
+    }
+
+    /// A fresh id.
+    pub(crate) fn fresh_id(&self) -> TraceId {
+        self.ids.next(clock::now())
+    }
+}
+
+/// The intake, as long as the process lives.
+pub(crate) type WeakIntake = Weak<Intake>;
+
+fn switch(settings: &Settings) -> Result<(X400, Switch), X400Error> {
+    let x400 = settings.x400.clone().ok_or(X400Error::NoSection)?;
+    let switch = Switch::of(settings)?.ok_or(X400Error::NoSection)?;
+    Ok((x400, switch))
+}
