@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{dnsbl, front, fs, gateway, responder, sink, spool, store, trouble};
+use crate::{dnsbl, front, fs, gateway, responder, sink, spool, store, trouble, x400};
 use attack::AttackArgs;
 use pages::{CompletionsArgs, ManArgs};
 
@@ -37,6 +37,8 @@ enum Command {
     Dnsbl(dnsbl::DnsblArgs),
     /// A file system on mail accounts beside bare IMAP, local disk, sshfs and rclone, at distances of 0, 20 and 50 ms.
     Fs(fs::FsArgs),
+    /// Messages of X.400 switched: full transfers, archive, a million queued, beside a raw stream.
+    X400(x400::X400Args),
     /// Run the bundled destination, which accepts mail for any recipient.
     Sink(sink::SinkArgs),
     /// Kill processes of a system under load, and count lost and doubled messages.
@@ -47,6 +49,12 @@ enum Command {
     /// Answer queries of the DNS with the least possible work.
     #[command(hide = true)]
     DnsResponder(dnsbl::DnsResponderArgs),
+    /// Transfer messages of X.400.
+    #[command(hide = true, name = "x400-source")]
+    X400Source(x400::SourceArgs),
+    /// Confirm messages of X.400.
+    #[command(hide = true, name = "x400-sink")]
+    X400Sink(x400::SinkArgs),
     /// Write the manual pages of `vere-bench`.
     Man(ManArgs),
     /// Print a completion script for a shell.
@@ -74,10 +82,13 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Front(args) => front::run(&args)?,
         Command::Dnsbl(args) => dnsbl::run(&args)?,
         Command::Fs(args) => fs::run(&args)?,
+        Command::X400(args) => x400::run(&args)?,
         Command::Sink(args) => sink::run(&args)?,
         Command::Kill(args) => attack::run(&args)?,
         Command::Responder(args) => responder::run(&args)?,
         Command::DnsResponder(args) => dnsbl::respond(&args)?,
+        Command::X400Source(args) => x400::send(&args)?,
+        Command::X400Sink(args) => x400::receive(&args)?,
         Command::Man(args) => pages::man(&args)?,
         Command::Completions(args) => pages::completions(&args)?,
     }

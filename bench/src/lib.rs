@@ -5,7 +5,7 @@
 //! not share the product's mistakes. [`noop`] shows the least cost of any relay, [`peer`] starts Postfix or the
 //! product, [`process`] accounts for their CPU time. [`gateway`] joins these modules as `vere-bench gateway`;
 //! [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing; [`front`] has clients whose sessions end
-//! without mail, beside the bare [`responder`]; [`dnsbl`] asks a server of block lists beside rbldnsd; [`fs`] uses mounted file systems; [`kill`] kills processes under load.
+//! without mail, beside the bare [`responder`]; [`dnsbl`] asks a server of block lists beside rbldnsd; [`fs`] uses mounted file systems; [`x400`] has MTAs of X.400 around ours; [`kill`] kills processes under load.
 //! [`cli`] has the commands of the program `vere-bench`; `vere` links nothing of this crate, save in its tests.
 //!
 //! Not covered: TLS and AUTH. [`load`] has one recipient per message and no open loop; the clients of [`front`] have.
@@ -52,6 +52,7 @@ pub mod store;
 mod table;
 pub mod trouble;
 mod wire;
+pub mod x400;
 
 pub use corpus::{Corpus, CorpusError};
 pub use dnsbl::DnsblArgs;
@@ -64,3 +65,4 @@ pub use output::{Common, WriteError};
 pub use spool::SpoolArgs;
 pub use store::StoreArgs;
 pub use trouble::TroubleArgs;
+pub use x400::X400Args;

@@ -59,13 +59,21 @@ const HOSTS: &[&str] = &[
     "crates/host",
 ];
 const PROCESS: &[&str] = &["crates/part/process"];
+/// Connections of MTAs of X.400, which the benchmark has too.
+const ASSOCIATIONS: &[&str] = &["crates/part/associations"];
 /// Parts of which groups of queues consist.
 const OF_GROUPS: &[&str] = &[
     "crates/part/control",
     "crates/part/link",
     "crates/part/meters",
 ];
-const PARTS: &[&str] = &["crates/part", "crates/part/filters", "crates/part/groups"];
+const PARTS: &[&str] = &[
+    "crates/part",
+    "crates/part/associations",
+    "crates/part/filters",
+    "crates/part/groups",
+    "crates/part/switch",
+];
 const ROLES: &[&str] = &["crates/role"];
 
 /// base <- proto <- engine <- part <- role <- app, and base <- host <- part. Protocols and engines do not know each
@@ -218,6 +226,10 @@ const LAYERS: &[Layer] = &[
         "crates/part/process",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS],
     ),
+    outer(
+        "crates/part/associations",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS],
+    ),
     // A layer of its own, so that the fuzz targets may run the reader of answers of rspamd.
     outer(
         "crates/part/filters",
@@ -235,6 +247,19 @@ const LAYERS: &[Layer] = &[
         "crates/part/meters",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
     ),
+    // The settings of a peer say how associations with it are opened.
+    outer(
+        "crates/part/switch",
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            ENGINES,
+            HOSTS,
+            PROCESS,
+            ASSOCIATIONS,
+        ],
+    ),
     // Groups of queues are reached by links, end by limits, and answer commands.
     outer(
         "crates/part/groups",
@@ -242,7 +267,15 @@ const LAYERS: &[Layer] = &[
     ),
     outer(
         "crates/part",
-        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            ENGINES,
+            HOSTS,
+            PROCESS,
+            ASSOCIATIONS,
+        ],
     ),
     outer(
         "crates/role",
@@ -288,6 +321,8 @@ const LAYERS: &[Layer] = &[
             SHARED,
             PROTOCOLS,
             &["crates/engine/dnsbl", "crates/host/dkim"],
+            // Sources and sinks of X.400 are MTAs.
+            ASSOCIATIONS,
         ],
     ),
     outer("xtask", &[]),

@@ -99,7 +99,9 @@ fn socket(settings: &Settings, x400: bool) -> Result<PathBuf, Failure> {
     match (&settings.x400, x400) {
         (_, false) => Ok(settings.control.socket.clone()),
         (Some(x400), true) => Ok(x400.control_socket()),
-        (None, true) => Err(Failure::new("expected a section [x400] in the settings; found none")),
+        (None, true) => Err(Failure::new(
+            "expected a section [x400] in the settings; found none",
+        )),
     }
 }
 

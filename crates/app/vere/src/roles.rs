@@ -73,7 +73,9 @@ pub(crate) const ROLES: Roles = Roles {
         ),
         (
             "x400",
-            Run::Supervised(|start| vere_role_x400::run(start.settings, &start.config, start.level)),
+            Run::Supervised(|start| {
+                vere_role_x400::run(start.settings, &start.config, start.level)
+            }),
         ),
     ],
     node: |settings, name| vere_role_node::run(settings, name, None),

@@ -21,8 +21,8 @@ use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::model::{
     Acme, Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
-    Listen, LogBy, Priority, PriorityPolicy, Register, Resolver, Settings, Sni, Spool, SpoolNode,
-    SpoolTls, Tls,
+    Listen, LogBy, Priority, PriorityPolicy, Register, Settings, Sni, Spool, SpoolNode, SpoolTls,
+    Tls,
 };
 use crate::network::Networks;
 use crate::outgoing::{Delivery, LocalDelivery, TlsMode};
@@ -114,12 +114,7 @@ impl Assembly {
             },
             tls: self.tls(),
             acme: self.acme(),
-            resolver: Resolver {
-                servers: self.need("resolver.servers"),
-                zone: self.maybe_path("resolver.zone"),
-                dnssec: self.choice("resolver.dnssec", |text| Some(text == "validate")),
-                trust_anchor: self.maybe_path("resolver.trust_anchor"),
-            },
+            resolver: self.resolver(),
             directory: self.directory(),
             delivery: self.delivery(tls, port),
             destinations: self.each("delivery.destination", |at| self.destination(at, port)),

@@ -156,7 +156,11 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
     let mut taken = BTreeSet::new();
     let x400 = settings.x400.iter().flat_map(|x400| {
         let plain = x400.listen.iter().map(|address| ("x400.listen", address));
-        plain.chain(x400.listen_tls.iter().map(|address| ("x400.listen_tls", address)))
+        plain.chain(
+            x400.listen_tls
+                .iter()
+                .map(|address| ("x400.listen_tls", address)),
+        )
     });
     for (key, address) in mail.chain(acme).chain(metrics).chain(x400) {
         // Port 0 requests a free port, so that several listeners may use port 0.

@@ -167,7 +167,9 @@ impl Kind {
             Self::Command => "a program with arguments such as [\"pass\", \"mail/bob\"]",
             Self::Word => "a word in quotes",
             Self::Words => "a list of words such as [\"22\", \"2.6.1.10.1\"]",
-            Self::OrAddress => "an O/R address in quotes such as \"S=Smith; O=Acme; A=Carrier; C=GB\"",
+            Self::OrAddress => {
+                "an O/R address in quotes such as \"S=Smith; O=Acme; A=Carrier; C=GB\""
+            }
             Self::OrAddresses => "a list of O/R addresses such as [\"O=Acme; A=Carrier; C=GB\"]",
             Self::Hosts => "a list of hosts such as [\"mta.example.net:102\", \"192.0.2.1\"]",
             Self::IpAddresses => "a list of addresses such as [\"192.0.2.1\", \"2001:db8::1\"]",

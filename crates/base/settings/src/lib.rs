@@ -93,7 +93,8 @@ pub use table::File;
 pub use volume::{AccountSecret, Volume, VolumeAccount};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
 pub use x400::{
-    GROUP_PREFIX, X400, X400Border, X400Expire, X400Gateway, X400Password, X400Peer, X400Route, X400User,
+    GROUP_PREFIX, X400, X400Border, X400Expire, X400Gateway, X400Password, X400Peer, X400Route,
+    X400User,
 };
 
 #[cfg(test)]

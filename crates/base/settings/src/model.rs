@@ -18,8 +18,8 @@ use crate::sending::Sending;
 use crate::services::{Dkim, Front, Records, Reports, Sendmail};
 use crate::spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 use crate::value::Value;
-use crate::x400::X400;
 use crate::watching::{Control, Log, Metrics};
+use crate::x400::X400;
 
 /// A checked, immutable configuration.
 ///

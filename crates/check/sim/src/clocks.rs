@@ -2,6 +2,8 @@
 //! the gateway lives and notices, and while the gateway is down. Next hops defer messages or are unreachable, so that every
 //! message ends by its age alone. Promises are checked against true time, in milliseconds.
 
+mod ends;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -80,6 +82,8 @@ pub fn run_with_clocks(seed: u64, broken: BrokenClock) -> Result<ClockFigures, S
 struct Kept {
     meta: Vec<u8>,
     accepted: u64,
+    /// The age at which the message ends.
+    lifetime: u64,
     /// The clock's offset at each time in the record.
     off: i64,
     /// Extra age that the message may seem to have: the clock's lead when the message was found.
@@ -172,7 +176,7 @@ impl World {
         // A message from the future counts its age from its first sight, and from its acceptance
         // time once the clock has reached that time. The message therefore lasts twice as long at
         // most, and longer behind similar messages.
-        let end = self.truth + 4 * expire + 2 * pause + longest;
+        let end = self.truth + 8 * expire + 2 * pause + longest;
         while self.truth < end && !self.records.is_empty() {
             let until = self.truth + pause + self.random.range(0..pause);
             self.live(until.min(end))?;
@@ -239,10 +243,16 @@ impl World {
             let queue = *[BUSY, DEAD].get(self.random.below(2)).unwrap_or(&BUSY);
             let record = self.next;
             self.next = record.next();
-            let (envelope, now) = (fresh(record, self.now()), self.now());
+            let (mut envelope, now) = (fresh(record, self.now()), self.now());
+            let mut lifetime = millis(self.policy.expire);
+            if self.random.percent(30) {
+                lifetime = self.random.span(MINUTE..2 * lifetime);
+                envelope.head.expires = Some(now + span(lifetime));
+            }
             let kept = Kept {
                 meta: envelope.encode(),
                 accepted: self.truth,
+                lifetime,
                 off: self.off,
                 ahead: 0,
                 from: Some(self.truth),
@@ -305,6 +315,7 @@ impl World {
         loop {
             self.look();
             self.serve()?;
+            self.end_overdue()?;
             self.check()?;
             if self.truth >= until {
                 return Ok(());
@@ -382,23 +393,6 @@ impl World {
         Ok(())
     }
 
-    /// Ends expired messages of the unreachable destination.
-    fn end_behind(&mut self) -> Result<(), String> {
-        while let Some(record) = self.queues.first_expired(DEAD, self.now()) {
-            let kept = self.records.get(&(DEAD, record));
-            let envelope = kept.and_then(|kept| Envelope::decode(&kept.meta).ok());
-            let envelope = envelope.ok_or("a record is gone")?;
-            let job = (self.queues).claim(DEAD, record, envelope, Bytes::new());
-            let job = job.ok_or("it is in flight")?;
-            let attempt = Queues::unreachable_attempt(&job.envelope, "dead.example", "no route");
-            let settled = self.settle(DEAD, &job, &attempt)?;
-            if settled.remaining.is_some() {
-                return Err(format!("{record} is over, and goes on"));
-            }
-        }
-        Ok(())
-    }
-
     fn settle(
         &mut self,
         queue: QueueId,
@@ -420,6 +414,7 @@ impl World {
             let stale = Envelope {
                 head: ScheduleHead {
                     accepted: job.envelope.head.accepted,
+                    expires: job.envelope.head.expires,
                     ..rest.head.clone()
                 },
                 ..rest.clone()
@@ -447,7 +442,7 @@ impl World {
         let Some(kept) = self.records.get(&(queue, record)) else {
             return Err(format!("{record} ends twice"));
         };
-        let over = kept.accepted + millis(self.policy.expire);
+        let over = kept.accepted + kept.lifetime;
         let found = kept.accepted < self.began;
         let spared = if found {
             over.min(self.began + self.hold())

@@ -57,6 +57,8 @@ pub struct DeliveryFigures {
     pub failed: u64,
     /// Reports of a delay.
     pub delayed: u64,
+    /// Recipients that ended because the message's own end had come.
+    pub overdue: u64,
     /// Recipients that ended by order of an operator.
     pub ordered: u64,
     /// Gateways killed.
@@ -81,6 +83,7 @@ impl DeliveryFigures {
             again: self.again + other.again,
             failed: self.failed + other.failed,
             delayed: self.delayed + other.delayed,
+            overdue: self.overdue + other.overdue,
             ordered: self.ordered + other.ordered,
             kills: self.kills + other.kills,
             takeovers: self.takeovers + other.takeovers,

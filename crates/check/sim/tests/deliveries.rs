@@ -52,6 +52,7 @@ fn every_message_ends_and_twice_only_for_a_reason() {
         assert!(all.kills > count && all.takeovers > count, "{all:?}");
         assert!(all.failed > count && all.delayed > count / 10, "{all:?}");
         assert!(all.held > count / 2 && all.ordered > count, "{all:?}");
+        assert!(all.overdue > count / 2, "{all:?}");
         assert!(
             all.again > count / 20 && all.released > count / 20,
             "{all:?}"

@@ -1,8 +1,9 @@
-//! Queues whose messages behind the head wait for an inspection.
+//! Queues whose messages wait for an inspection: behind the head, or because their own end has come.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::time::Duration;
 
 use vere_spoolwire::QueueId;
 
@@ -48,5 +49,34 @@ impl Backlog {
     /// Puts a queue back, unless the queue has a newer reason.
     pub(crate) fn go_on(&self, queue: QueueId, reason: Reason) {
         self.waiting.borrow_mut().entry(queue).or_insert(reason);
+    }
+}
+
+/// The task that ends messages whose own end has come, and the looks for such messages.
+#[derive(Debug, Default)]
+pub(crate) struct Overdue {
+    running: Cell<bool>,
+    /// The time of the next look, by the clock that never steps.
+    look_at: Cell<Duration>,
+}
+
+impl Overdue {
+    /// Whether it is time for a look, which the task does not need. The next look follows after `pause`.
+    pub(crate) fn is_due(&self, now: Duration, pause: Duration) -> bool {
+        let due = !self.running.get() && now >= self.look_at.get();
+        if due {
+            self.look_at.set(now + pause);
+        }
+        due
+    }
+
+    /// Notes the beginning of the task.
+    pub(crate) fn began(&self) {
+        self.running.set(true);
+    }
+
+    /// Notes the end of the task.
+    pub(crate) fn ended(&self) {
+        self.running.set(false);
     }
 }

@@ -1,6 +1,8 @@
 //! Walks through messages that wait behind the head of a queue while the destination cannot be reached. Only the head
-//! is tried; the walk ends messages whose time is over, and tells senders of long delays. Tried messages are reported
-//! with their attempt (`settling`).
+//! is tried; the walk ends messages whose age is over, and tells senders of long delays. Tried messages are reported
+//! with their attempt (`settling`), and messages with an end of their own end at that time (`overdue`).
+//!
+//! Record number and age grow together, so the walk stops at the first young message.
 //!
 //! One task for all queues, block by block in turn, with a pause after each report and one block of records in
 //! memory: a million messages make no storm.
@@ -100,7 +102,7 @@ async fn fetch<H: Host>(
     fetched.await
 }
 
-/// Ends the messages of a block whose time is over.
+/// Ends the messages of a block whose age is over.
 async fn end<H: Host>(
     group: &Rc<Group<H>>,
     queue: QueueId,
@@ -110,6 +112,10 @@ async fn end<H: Host>(
     let block = fetch(group, queue, from).await?;
     let mut ended = false;
     for (record, envelope, body) in reading::readable(block.records) {
+        // A message with an end of its own may end before or after messages of its age (`overdue`).
+        if envelope.head.expires.is_some() {
+            continue;
+        }
         let accepted = accepted(group, queue, record, &envelope);
         // Re-check before each message: the gateway may be stopping, or the fetch may have outlasted the lease.
         if !group.delivering() || !is_expired(group, accepted) {
@@ -259,12 +265,14 @@ fn notice<H: Host>(
     reason: &Reason,
 ) -> Option<(Envelope, Report)> {
     let mut dated = envelope.clone();
-    dated.head.accepted = accepted(group, queue, record, envelope);
+    dated
+        .head
+        .accept_at(accepted(group, queue, record, envelope));
     let (Reason { remote, reply }, now) = (reason, group.host.now());
     let (mut rest, report) = group
         .queues
         .look(|queues| delay::notice(&dated, queues.policy(), now, remote, reply))?;
-    rest.head.accepted = envelope.head.accepted;
+    (rest.head.accepted, rest.head.expires) = (envelope.head.accepted, envelope.head.expires);
     Some((rest, report))
 }
 

@@ -10,7 +10,7 @@ use vere_queue::{Policy, Queues};
 use vere_spoolwire::QueueId;
 use vere_units::Timestamp;
 
-use crate::backlog::Backlog;
+use crate::backlog::{Backlog, Overdue};
 use crate::bell::Bell;
 use crate::desk::QueueDesk;
 use crate::host::{Happened, Host};
@@ -30,6 +30,8 @@ pub struct Group<H> {
     bells: RefCell<HashMap<QueueId, Rc<Bell>>>,
     /// Queues to be looked through behind their heads.
     pub(crate) backlog: Backlog,
+    /// The task that ends messages whose own end has come.
+    pub(crate) overdue: Overdue,
     /// Room for queues is made for one at a time.
     pub(crate) making: Mutex<()>,
     /// The queue that stores orders of operators, once known.
@@ -54,6 +56,7 @@ impl<H: Host> Group<H> {
             event_lines: EventLines::new(lines),
             bells: RefCell::default(),
             backlog: Backlog::default(),
+            overdue: Overdue::default(),
             making: Mutex::new(()),
             orders_queue: Cell::new(None),
             full_until: Cell::new(None),

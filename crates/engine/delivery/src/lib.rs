@@ -12,7 +12,7 @@
 //!
 //! Reading order: [`host`] (the ports), [`group`] (the state), [`storing`](Group::store) (new records),
 //! `scheduler`, [`courier`] (a worker and its connection), `settling`, `ending` and `reporting` (the end of an attempt), `behind`
-//! (messages behind the head of a queue), `known` (the queues themselves), `recovery` (after a start), `hold`,
+//! (messages behind the head of a queue), `overdue` (messages with an end of their own), `known` (the queues themselves), `recovery` (after a start), `hold`,
 //! `sweep` and `quarantine` (operators), `lines` and `ledger` (lines for other systems).
 
 mod backlog;
@@ -29,6 +29,7 @@ mod ledger;
 mod lines;
 mod notice;
 mod orders;
+mod overdue;
 mod quarantine;
 mod reading;
 mod recovery;

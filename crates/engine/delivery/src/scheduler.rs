@@ -12,6 +12,7 @@ use vere_spoolwire::QueueId;
 
 use crate::group::Group;
 use crate::host::Host;
+use crate::overdue;
 use crate::worker::Worker;
 
 /// How long a step of the wall clock may stay unnoticed while nothing else is to be done.
@@ -30,6 +31,7 @@ impl<H: Host> Group<H> {
         loop {
             if self.delivering() {
                 self.dispatch(&work);
+                overdue::look(&self);
             }
             let wake_at = self.queues.look(|queues| queues.wake_at());
             let due = async {

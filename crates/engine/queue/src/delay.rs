@@ -61,7 +61,7 @@ pub(crate) fn tell(
         kind: ReportKind::Delayed,
         to,
         recipients,
-        retry_until: Some(rest.head.accepted + policy.expire),
+        retry_until: Some(rest.head.end(policy.expire)),
     })
 }
 
@@ -102,6 +102,16 @@ mod tests {
             ..rest
         };
         assert_eq!(before, envelope);
+    }
+
+    #[test]
+    fn who_is_told_of_a_delay_hears_the_own_end_of_the_message() {
+        let (mut envelope, policy, late) = waiting();
+        let end = Timestamp::from_millis(late.as_millis() + 60_000);
+        envelope.head.expires = Some(end);
+        let (rest, report) = notice(&envelope, &policy, late, "host", "450 no").expect("due");
+        assert_eq!(report.retry_until, Some(end));
+        assert_eq!(rest.head.expires, Some(end));
     }
 
     #[test]

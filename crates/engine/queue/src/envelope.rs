@@ -31,6 +31,8 @@
 //!     u8   cause of the hold (version 3): 0 or missing = an operator, 1 = the bounds of the account, 2 = the quarantine;
 //!          who does not know the number or the field takes an operator for the cause; any version: 128 more = a person
 //!          has released the message from the quarantine, and who does not know that delivers the message as stored
+//!     u64  the end of attempts at this message, by the clock of "accepted"; 0 or missing = the age of all messages
+//!          counts; who does not know it passes it over, delivers by age, and loses the field with the next attempt
 //! ```
 
 mod head;
@@ -200,7 +202,8 @@ impl ScheduleHead {
         let cause = if is_caused { self.held_for.number() } else { 0 };
         let released = if self.is_released { RELEASED } else { 0 };
         let last = cause | released;
-        let has_seen = self.seen.is_some() || last != 0;
+        let has_last = last != 0 || self.expires.is_some();
+        let has_seen = self.seen.is_some() || has_last;
         if self.priority != 0 || self.held_until.is_some() || has_seen {
             out.extend_from_slice(&self.priority.to_le_bytes());
         }
@@ -215,8 +218,11 @@ impl ScheduleHead {
             let seen = self.seen.map_or(0, Timestamp::as_millis);
             out.extend_from_slice(&seen.to_le_bytes());
         }
-        if last != 0 {
+        if has_last {
             out.push(last);
+        }
+        if let Some(expires) = self.expires {
+            out.extend_from_slice(&expires.as_millis().to_le_bytes());
         }
     }
 
@@ -236,6 +242,7 @@ impl ScheduleHead {
             self.held_for = HoldCause::of_number(last & !RELEASED);
         }
         self.priority = priority.unwrap_or(0).clamp(PRIORITY_MIN, PRIORITY_MAX);
+        self.expires = reader.time_if_any()?;
         Ok(())
     }
 }

@@ -11,6 +11,7 @@
 //! messages next in line (`heads`). No call searches through a queue: every call costs the same with ten
 //! messages as with a million, except calls that list messages.
 
+mod ends;
 mod entries;
 mod gates;
 mod heads;
@@ -19,6 +20,7 @@ mod idle;
 mod look;
 mod oldest;
 mod operate;
+mod overdue;
 mod passage;
 mod quarantine;
 mod queue;
@@ -38,9 +40,10 @@ use bytes::Bytes;
 use vere_units::{QueueId, RecordId, Timestamp, TraceId};
 
 use crate::destination::Destination;
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, ScheduleHead};
 use crate::policy::Policy;
 
+use ends::Ends;
 use entries::{Chain, Entries, Entry, NONE, Slot};
 use gates::{GateId, Gates};
 use heads::Heads;
@@ -127,6 +130,8 @@ pub struct Queues {
     /// Deferred messages of all queues, and messages held for a time.
     wheel: Wheel,
     held: Held,
+    /// Messages with an end of their own.
+    ends: Ends,
     /// Queues that may have work now, in turn.
     ring: VecDeque<QueueId>,
     /// Queues that wait for a free connection.
@@ -166,6 +171,7 @@ impl Queues {
             heads: Heads::default(),
             wheel: Wheel::default(),
             held: Held::default(),
+            ends: Ends::default(),
             ring: VecDeque::new(),
             starved: Starved::default(),
             working: 0,
@@ -237,14 +243,12 @@ impl Queues {
         if self.entries.find_record(trace, number, record).is_some() {
             return false;
         }
+        let accepted = envelope.head.accepted_by(now);
+        let not_before = self.next_attempt(&envelope.head, accepted, now);
         let Some(queue) = self.queues.get_mut(number) else {
             return false;
         };
         let mut entry = Entry::new(number, record, trace);
-        // The stamp may come from a clock that was ahead: no wait exceeds the longest retry.
-        let latest = now + self.policy.longest_retry();
-        let not_before = envelope.head.not_before.map(|time| time.min(latest));
-        let accepted = envelope.head.accepted_by(now);
         entry.accepted = accepted;
         entry.size = envelope.head.size;
         entry.priority = envelope.head.priority;
@@ -252,6 +256,10 @@ impl Queues {
         entry.due = not_before.unwrap_or(now);
         entry.aside = envelope.head.is_quarantined();
         let slot = self.entries.insert(entry);
+        if let Some(lifetime) = envelope.head.lifetime() {
+            self.entries.set_lifetime(slot, lifetime);
+            queue.dated += 1;
+        }
         let list = queue.list_of(entry.aside);
         self.entries.push_back(list, Chain::Order, slot);
         if !entry.aside && !queue.aged.replace(true) {
@@ -281,8 +289,26 @@ impl Queues {
             }
             self.make_runnable(number);
         }
+        if self.entries[slot].standing != Standing::Held {
+            self.await_end(slot);
+        }
         self.note_active(number);
         true
+    }
+
+    /// The time of the next attempt at a message of the spool. The stamp may come from a clock that was ahead: no wait
+    /// exceeds the longest retry, or the message's own end if the sender has deferred the first attempt.
+    fn next_attempt(
+        &self,
+        head: &ScheduleHead,
+        accepted: Timestamp,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let latest = now + self.policy.longest_retry();
+        let lifetime = head.lifetime().filter(|_| head.attempts == 0);
+        let end = lifetime.map(|lifetime| accepted + lifetime);
+        let latest = end.map_or(latest, |end| end.max(latest));
+        head.not_before.map(|time| time.min(latest))
     }
 
     /// Whether a message admitted now would keep its body in memory: all earlier messages do.
@@ -312,6 +338,7 @@ impl Queues {
     /// Removes a message from the schedule, in any state.
     fn forget(&mut self, slot: Slot) {
         self.take_out(slot);
+        let dated = self.drop_end(slot);
         let Entry {
             queue: number,
             size,
@@ -323,6 +350,7 @@ impl Queues {
             self.entries.unlink(list, Chain::Order, slot);
             self.heads.remove(number, queue, slot);
             queue.messages -= 1;
+            queue.dated -= u32::from(dated);
             queue.left += 1;
             queue.octets -= u64::from(size);
             self.totals.destinations -= usize::from(queue.messages == 0);

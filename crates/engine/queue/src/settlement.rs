@@ -83,7 +83,7 @@ pub fn settle(
     policy: &Policy,
     now: Timestamp,
 ) -> Settlement {
-    let over = now.saturating_since(envelope.head.accepted) >= policy.expire;
+    let over = now >= envelope.head.end(policy.expire);
     settle_aged(envelope, attempt, policy, now, over)
 }
 
@@ -470,6 +470,25 @@ mod tests {
             settle(&rest, &attempt, &Policy::default(), late).reports,
             []
         );
+    }
+
+    /// The own end is earlier or later than the age says.
+    #[test]
+    fn a_message_with_an_end_of_its_own_fails_at_that_time() {
+        let policy = Policy::default();
+        let age = policy.expire.as_millis() as u64;
+        for end in [70_000, age + 70_000] {
+            let mut envelope = envelope();
+            envelope.head.expires = Some(Timestamp::from_millis(end));
+            let settled = |millis| {
+                let now = Timestamp::from_millis(millis);
+                settle(&envelope, &attempt(&[]), &policy, now)
+            };
+            assert_eq!(settled(end - 1).expired.len(), 0);
+            let over = settled(end);
+            assert_eq!((over.remaining, over.expired.len()), (None, 2));
+            assert_eq!(over.reports[0].recipients[0].status, "5.4.7");
+        }
     }
 
     #[test]

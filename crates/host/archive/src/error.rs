@@ -87,10 +87,10 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The archive has no such entry.
-    #[error("no entry {0} in the archive")]
+    #[error("entry {0}: expected an entry at this place of the archive; found none")]
     Missing(EntryId),
     /// The octets of the entry do not have their checksum.
-    #[error("entry {0}: the octets do not have the checksum of their head; the entry is damaged")]
+    #[error("entry {0}: content damaged, its checksum differs")]
     Damaged(EntryId),
     /// The reader of the result refused.
     #[error("cannot write the result: {0}")]

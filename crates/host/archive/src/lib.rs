@@ -35,6 +35,7 @@
 //! ```
 
 mod audit;
+mod clock;
 pub mod command;
 mod entry;
 mod error;

@@ -4,11 +4,14 @@
 //! lane on demand opens it for an APDU, and releases it when it is idle. A pool has no queue: callers wait for a free lane in
 //! their order, and what becomes of an APDU that was not transferred is theirs to decide.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod lane;
+mod terms;
+
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 use vere_osi::rtse::Broken;
@@ -17,119 +20,21 @@ use vere_osi::session::Exception;
 use crate::bounds::Wait;
 use crate::end::End;
 use crate::history::{History, Known};
-use crate::initiate::{OpenError, Peer, initiate};
+use crate::initiate::{OpenError, initiate};
 use crate::names::Names;
 use crate::open::{Activity, Next, OpenAssociation, Resumption};
 use crate::outcome::{NotTransferred, Outcome};
 use crate::receive::{NotReceived, Partial};
+
+pub use lane::ReservedLane;
+use lane::{Guard, Job, JobTask, Shared, Transfer, lane};
+pub use terms::{Delivered, PoolError, PoolSettings};
 
 /// Transfers of the peer that a pool remembers.
 const HISTORY_MAX: usize = 256;
 
 /// The priority with which a lane asks for the turn.
 const TURN_PRIORITY: u32 = 1;
-
-/// Settings of a pool.
-#[derive(Debug, Clone)]
-pub struct PoolSettings {
-    /// The peer.
-    pub peer: Peer,
-    /// Lanes whose associations are always open.
-    pub permanent: usize,
-    /// All lanes; at least 1.
-    pub most: usize,
-    /// Pause of a permanent lane after a failure.
-    pub pause: Duration,
-    /// The longest APDU of the peer that is received.
-    pub apdu_max: u64,
-}
-
-impl PoolSettings {
-    /// One lane on demand.
-    #[must_use]
-    pub const fn new(peer: Peer) -> Self {
-        Self {
-            peer,
-            permanent: 0,
-            most: 1,
-            pause: Duration::from_secs(10),
-            apdu_max: 64 << 20,
-        }
-    }
-}
-
-/// An APDU of the peer, that has come over an association of a pool.
-#[derive(Debug)]
-pub struct Delivered {
-    /// The APDU.
-    pub apdu: Vec<Bytes>,
-    /// Answer with true when the APDU is safe, within `Bounds::hold`. After an answer that comes too late, which fails, the peer
-    /// is still responsible.
-    pub safe: oneshot::Sender<bool>,
-}
-
-/// No transfer by a pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PoolError {
-    /// No association could be opened. The APDU may be sent again.
-    NotOpen(OpenError),
-    /// The pool has ended. The APDU may have been transferred if it was given before.
-    Ended,
-}
-
-/// Work for a lane. The lane is taken as long as anybody has its guard.
-#[derive(Debug)]
-struct Job {
-    task: JobTask,
-    _guard: Arc<Guard>,
-}
-
-#[derive(Debug)]
-enum JobTask {
-    /// Open an association, unless one is open.
-    Open(oneshot::Sender<Result<(), OpenError>>),
-    Transfer(Transfer),
-}
-
-#[derive(Debug)]
-struct Transfer {
-    apdu: Vec<Bytes>,
-    broken: Option<Broken>,
-    answer: oneshot::Sender<Result<Outcome, PoolError>>,
-}
-
-/// A taken lane, which becomes free when the last owner drops the guard.
-#[derive(Debug)]
-struct Guard {
-    shared: Arc<Shared>,
-    lane: usize,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.shared.with(self.lane, |lane| lane.busy = false);
-    }
-}
-
-#[derive(Debug)]
-struct Lane {
-    jobs: mpsc::Sender<Job>,
-    busy: bool,
-    open: bool,
-    /// Whether an APDU of the peer is coming.
-    receiving: bool,
-}
-
-#[derive(Debug)]
-struct Shared {
-    settings: PoolSettings,
-    names: Arc<Names>,
-    lanes: Mutex<Vec<Lane>>,
-    history: Mutex<History>,
-    free: Arc<Semaphore>,
-    incoming: Option<mpsc::Sender<Delivered>>,
-}
 
 /// Associations with one peer. Their connections close when the value is dropped.
 #[derive(Debug)]
@@ -141,31 +46,6 @@ pub struct Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
-    }
-}
-
-impl Shared {
-    fn lanes(&self) -> MutexGuard<'_, Vec<Lane>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn with(&self, lane: usize, change: impl FnOnce(&mut Lane)) {
-        if let Some(lane) = self.lanes().get_mut(lane) {
-            change(lane);
-        }
-    }
-
-    /// Takes a free lane: one with an open association before one without, and one that receives last of all.
-    fn take(&self) -> Option<(usize, mpsc::Sender<Job>)> {
-        let mut lanes = self.lanes();
-        let free = lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.busy);
-        let (place, lane) = free.min_by_key(|(_, lane)| (lane.receiving, !lane.open))?;
-        lane.busy = true;
-        Some((place, lane.jobs.clone()))
     }
 }
 
@@ -278,67 +158,6 @@ impl Pool {
     }
 }
 
-/// A lane of a pool for several transfers, one behind the other. Dropped, it is free again, and its association stays open.
-#[derive(Debug)]
-pub struct ReservedLane {
-    jobs: mpsc::Sender<Job>,
-    guard: Arc<Guard>,
-}
-
-impl ReservedLane {
-    /// Transfers an APDU. A lane whose association has ended opens another.
-    ///
-    /// # Errors
-    ///
-    /// [`PoolError`] without an association.
-    pub async fn transfer(&mut self, apdu: Vec<Bytes>) -> Result<Outcome, PoolError> {
-        self.give(apdu, None).await
-    }
-
-    /// Settles a transfer that broke off.
-    ///
-    /// # Errors
-    ///
-    /// [`PoolError`] without an association; the transfer is as unsettled as before.
-    pub async fn settle(
-        &mut self,
-        broken: Broken,
-        apdu: Vec<Bytes>,
-    ) -> Result<Outcome, PoolError> {
-        self.give(apdu, Some(broken)).await
-    }
-
-    async fn give(&self, apdu: Vec<Bytes>, broken: Option<Broken>) -> Result<Outcome, PoolError> {
-        let (answer, answered) = oneshot::channel();
-        // From here on the lane is busy until the job is done, whether the caller waits or not.
-        self.put(JobTask::Transfer(Transfer {
-            apdu,
-            broken,
-            answer,
-        }))?;
-        answered.await.map_err(|_| PoolError::Ended)?
-    }
-
-    fn put(&self, task: JobTask) -> Result<(), PoolError> {
-        let job = Job {
-            task,
-            _guard: Arc::clone(&self.guard),
-        };
-        self.jobs.try_send(job).map_err(|_| PoolError::Ended)
-    }
-}
-
-fn lane() -> (Lane, mpsc::Receiver<Job>) {
-    let (jobs, receiver) = mpsc::channel(1);
-    let lane = Lane {
-        jobs,
-        busy: false,
-        open: false,
-        receiving: false,
-    };
-    (lane, receiver)
-}
-
 /// The task of a lane.
 struct Task {
     shared: Arc<Shared>,
@@ -390,7 +209,7 @@ impl Task {
     }
 
     async fn work(&mut self, job: Job) {
-        let Job { task, _guard: guard } = job;
+        let Job { task, guard } = job;
         // A caller that waits no more has given its APDU up: nobody is told.
         match task {
             JobTask::Open(answer) => {
@@ -402,7 +221,8 @@ impl Task {
                 let reused = self.open.is_some();
                 let mut done = self.attempt(&job).await;
                 // The peer may have closed an idle association a moment ago.
-                if reused && let Ok(Outcome::NotTransferred(NotTransferred::Ended(_), None)) = done {
+                if reused && let Ok(Outcome::NotTransferred(NotTransferred::Ended(_), None)) = done
+                {
                     done = self.attempt(&job).await;
                 }
                 drop(guard);

@@ -45,7 +45,10 @@ pub async fn own(settings: &Settings, group: &str) -> Result<(LinkOptions, Owner
 ///
 /// # Errors
 /// When the register, certificates or keys of the settings cannot be used.
-pub fn link_options(settings: &Settings, group: &str) -> Result<LinkOptions, nodes::SetupError> {
+pub(crate) fn link_options(
+    settings: &Settings,
+    group: &str,
+) -> Result<LinkOptions, nodes::SetupError> {
     let spool = &settings.spool;
     let tls = encryption::certificates(settings)?;
     let addresses = |(node, machine): (&SpoolNode, usize)| NodeAddresses {

@@ -59,7 +59,7 @@ pub fn new<T: Trade>(process: &Rc<T>, link: SpoolLink) -> Group<T> {
 }
 
 /// Applies the delivery rules of the settings in force.
-pub fn set_policy<T: Trade>(group: &Group<T>) {
+pub(crate) fn set_policy<T: Trade>(group: &Group<T>) {
     let policy = group.host.process.policy();
     group.queues.change(|queues| queues.set_policy(policy));
 }

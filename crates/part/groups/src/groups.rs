@@ -44,25 +44,25 @@ impl<T: Trade> Groups<T> {
     }
 
     /// Returns the adopted groups with their names.
-    pub fn adopted(&self) -> Vec<(String, Rc<Group<T>>)> {
+    pub(crate) fn adopted(&self) -> Vec<(String, Rc<Group<T>>)> {
         self.adopted.borrow().clone()
     }
 
     /// Returns an adopted group by name.
-    pub fn find(&self, name: &str) -> Option<Rc<Group<T>>> {
+    pub(crate) fn find(&self, name: &str) -> Option<Rc<Group<T>>> {
         let adopted = self.adopted.borrow();
         let found = adopted.iter().find(|(adopted, _)| adopted == name);
         found.map(|(_, group)| Rc::clone(group))
     }
 
     /// Adds an adopted group.
-    pub fn add(&self, name: &str, group: &Rc<Group<T>>) {
+    pub(crate) fn add(&self, name: &str, group: &Rc<Group<T>>) {
         let group = Rc::clone(group);
         self.adopted.borrow_mut().push((name.to_owned(), group));
     }
 
     /// Removes an adopted group.
-    pub fn remove(&self, name: &str) {
+    pub(crate) fn remove(&self, name: &str) {
         self.adopted.borrow_mut().retain(|(group, _)| group != name);
     }
 

@@ -24,10 +24,10 @@ mod takeover;
 pub mod throttle;
 mod trade;
 
-pub use connecting::{link_options, own};
+pub use connecting::own;
 pub use error::OwnError;
 pub use following::{fenced, follow_lease, follow_link, wait_recovered, wind_down};
-pub use group::{Group, GroupHost, STOP_PATIENCE, new, set_policy};
+pub use group::{Group, GroupHost, STOP_PATIENCE, new};
 pub use groups::Groups;
 pub use ids::TraceIds;
 pub use policy::policy;

@@ -6,7 +6,10 @@ use crate::error::Fault;
 
 /// The content types of a list; `None` for an empty list, which permits every type.
 pub(crate) fn types(texts: &[String]) -> Result<Option<Vec<ContentType>>, Fault> {
-    let types: Vec<_> = texts.iter().map(|text| content_type(text)).collect::<Result<_, _>>()?;
+    let types: Vec<_> = texts
+        .iter()
+        .map(|text| content_type(text))
+        .collect::<Result<_, _>>()?;
     Ok(Some(types).filter(|types| !types.is_empty()))
 }
 
@@ -25,7 +28,11 @@ fn content_type(text: &str) -> Result<ContentType, Fault> {
 pub(crate) fn domain(text: &str) -> Result<GlobalDomainIdentifier, Fault> {
     let wrong = || Fault::Domain(text.to_owned());
     let attributes: Attributes = text.parse()?;
-    let known = [Attribute::Country, Attribute::Administration, Attribute::Private];
+    let known = [
+        Attribute::Country,
+        Attribute::Administration,
+        Attribute::Private,
+    ];
     let mut domain = Attributes::default();
     for attribute in known {
         if let Some(value) = attributes.get(attribute) {
@@ -38,5 +45,9 @@ pub(crate) fn domain(text: &str) -> Result<GlobalDomainIdentifier, Fault> {
         return Err(wrong());
     }
     let private = domain.get(Attribute::Private);
-    Ok(GlobalDomainIdentifier::new(country, administration, private)?)
+    Ok(GlobalDomainIdentifier::new(
+        country,
+        administration,
+        private,
+    )?)
 }

@@ -12,9 +12,6 @@ mod site;
 #[cfg(test)]
 mod tests;
 
-
-
-
 use std::collections::BTreeMap;
 
 use vere_mta400::{Destination, Mta, Names, Peers, RouteSetting, Routes};

@@ -45,7 +45,6 @@ impl Reach {
         peer
     }
 
-
     pub(crate) fn of(settings: &Settings, peer: &X400Peer, terms: &Terms) -> Result<Self, Fault> {
         let tls = peer.tls.then(|| client_tls(settings)).transpose()?;
         let mut way = Peer::new(Vec::new(), terms.argument());
@@ -92,7 +91,11 @@ pub(crate) fn terms(peer: &X400Peer) -> Result<Terms, Fault> {
     };
     let named = peer.mta_name.as_ref();
     Ok(Terms {
-        profile: if peer.is_1984 { Profile::Y1984 } else { Profile::Y1988 },
+        profile: if peer.is_1984 {
+            Profile::Y1984
+        } else {
+            Profile::Y1988
+        },
         theirs: named.map(|name| identity(name, theirs)),
         ours: named.map(|_| identity(&peer.own_name, ours)),
         addresses: peer.from.clone(),

@@ -7,15 +7,12 @@ use vere_delivery::{DirectoryAway, Happened, Notice};
 use vere_groups::Trade;
 use vere_meters::pressure::{Bound, Pressure};
 use vere_queue::{Destination, Envelope, Place, Policy, Report};
-use vere_settings::Settings;
+use vere_settings::{GROUP_PREFIX, Settings};
 use vere_telemetry::metrics::Metrics;
 use vere_units::TraceId;
 
 use super::process::Process;
 use super::telling;
-
-/// How the names of groups begin whose mail is of X.400.
-const X400: &str = "x400.";
 
 /// A group of queues that is delivered.
 pub(super) type Group = vere_groups::Group<Process>;
@@ -92,7 +89,7 @@ impl Trade for Process {
     }
 
     fn adopts(name: &str) -> bool {
-        !name.starts_with(X400)
+        !name.starts_with(GROUP_PREFIX)
     }
 
     fn leads_to(&self, destination: &Destination) -> Result<(), Option<Place>> {

@@ -56,7 +56,8 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
-use vere_groups::control::tell_unrouted;
+use vere_groups::control::{serve as serve_control, tell_unrouted};
+use vere_groups::gauges::start as start_gauges;
 use vere_groups::throttle::watch_nodes;
 use vere_groups::{adopt, fenced, follow_lease, follow_link, wait_recovered};
 use vere_net::acme::serve_challenges;
@@ -95,10 +96,13 @@ fn keep_queues(group: &Rc<Group>) {
     spawn_local(watch_nodes(Rc::clone(group)));
 }
 
-/// Starts the tasks with regular looks at all queues.
-fn keep_beside(groups: &Rc<Groups>) {
+/// Starts the tasks that look at all queues: at times, for operators, and for dead gateways.
+fn keep_beside(groups: &Rc<Groups>, control: UnixListener, stop: &watch::Sender<bool>) {
     spawn_local(quarantine::keep(Rc::clone(groups)));
     spawn_local(day_reports::keep(Rc::clone(groups)));
+    let groups = || Rc::clone(groups);
+    spawn_local(serve_control(groups(), control, control::answer));
+    spawn_local(adopt::run(groups(), stop.subscribe(), scheduler::deliver));
 }
 
 async fn serve(
@@ -137,17 +141,7 @@ async fn serve(
     let reception = Rc::new(reception);
 
     keep_queues(&group);
-    keep_beside(&groups);
-    spawn_local(vere_groups::control::serve(
-        Rc::clone(&groups),
-        control,
-        control::answer,
-    ));
-    spawn_local(adopt::run(
-        Rc::clone(&groups),
-        stop.subscribe(),
-        scheduler::deliver,
-    ));
+    keep_beside(&groups, control, &stop);
     keep_next_hops(&process, distant, &stop);
     spawn_local({
         let tls = reception.tls().clone();
@@ -156,7 +150,7 @@ async fn serve(
     let challenges = inherited.take("acme");
     keep_certificate(&process.settings(), challenges, reception.tls().clone())?;
     let (health, _) = watch::channel(Health::Starting);
-    vere_groups::gauges::start(&groups, metrics, &health)?;
+    start_gauges(&groups, metrics, &health)?;
     spawn_local(gauges::measure(Rc::clone(&groups), reception.tls().clone()));
     wait_recovered(&group).await;
     for (service, listener) in listeners {

@@ -7,8 +7,7 @@ use vere_mta400::{Outcome, UnitKind};
 use vere_settings::{Durability, Settings, X400};
 use vere_units::{Timestamp, TraceId};
 
-use crate::intake::Origin;
-use crate::told;
+use crate::origin::Origin;
 
 /// With a spool that holds units in memory the archive too is written at once, and synced within this time.
 const SYNC_WITHIN: Duration = Duration::from_secs(1);
@@ -31,12 +30,7 @@ pub(crate) fn open(settings: &Settings, x400: &X400) -> Result<Option<Archive>, 
 }
 
 /// The entry of a unit.
-pub(crate) fn entry(
-    origin: Origin<'_>,
-    trace: TraceId,
-    at: Timestamp,
-    outcome: &Outcome,
-) -> Entry {
+pub(crate) fn entry(origin: Origin<'_>, trace: TraceId, at: Timestamp, outcome: &Outcome) -> Entry {
     let facts = &outcome.facts;
     let kind = match facts.kind {
         UnitKind::Message => Kind::Message,
@@ -44,13 +38,16 @@ pub(crate) fn entry(
         UnitKind::Report => Kind::Report,
     };
     let recipients = facts.recipients.iter().map(|one| one.address.clone());
-    let destinations = outcome.onward.iter().map(|part| part.destination.to_string());
+    let destinations = outcome
+        .onward
+        .iter()
+        .map(|part| part.destination.to_string());
     Entry {
         identifier: facts.identifier.clone(),
         about: facts.about.clone(),
         originator: facts.originator.clone(),
         recipients: bounded(recipients),
-        source: told::source(origin.source),
+        source: origin.text(),
         destinations: bounded(destinations),
         content_type: facts.content_type.as_ref().map(ToString::to_string),
         octets: outcome.pieces(),
@@ -63,7 +60,9 @@ fn bounded(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut room = META_OCTETS_MAX / 4;
     texts
         .take_while(|text| {
-            let length = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_add(16);
+            let length = u64::try_from(text.len())
+                .unwrap_or(u64::MAX)
+                .saturating_add(16);
             let fits = length <= room;
             room = room.saturating_sub(length);
             fits

@@ -10,8 +10,7 @@ use vere_queue::{Attempt, Disposition, Envelope};
 use vere_settings::X400;
 use vere_units::{Timestamp, TraceId};
 
-use crate::intake::Origin;
-use crate::told;
+use crate::origin::{self, Origin};
 
 /// Opens the audit log, if the settings want one.
 ///
@@ -35,7 +34,11 @@ pub(crate) fn arrival(
     outcome: &Outcome,
 ) {
     let facts = &outcome.facts;
-    let texts: Vec<_> = facts.recipients.iter().map(|one| words(&one.decision)).collect();
+    let texts: Vec<_> = facts
+        .recipients
+        .iter()
+        .map(|one| words(&one.decision))
+        .collect();
     let recipients: Vec<_> = facts
         .recipients
         .iter()
@@ -48,11 +51,11 @@ pub(crate) fn arrival(
             cause: cause.as_deref(),
         })
         .collect();
-    let (source, address) = (told::source(origin.source), origin.address.map(|one| one.to_string()));
+    let (source, address) = (origin.text(), origin.address.map(|one| one.to_string()));
     let content_type = facts.content_type.as_ref().map(ToString::to_string);
     audit.add(&Line {
         trace: Some(trace),
-        kind: Some(told::kind(facts.kind)),
+        kind: Some(origin::kind(facts.kind)),
         identifier: Some(&facts.identifier),
         about: facts.about.as_deref(),
         source: Some(&source),
@@ -86,7 +89,7 @@ fn words(decision: &Decision) -> (&'static str, Option<String>, Option<String>) 
 
 /// No responsibility was taken for a unit.
 pub(crate) fn refused(audit: &Audit, origin: Origin<'_>, why: &str) {
-    let (source, address) = (told::source(origin.source), origin.address.map(|one| one.to_string()));
+    let (source, address) = (origin.text(), origin.address.map(|one| one.to_string()));
     audit.add(&Line {
         source: Some(&source),
         address: address.as_deref(),
@@ -116,15 +119,24 @@ pub(crate) fn attempt(audit: &Audit, queue: &str, envelope: &Envelope, attempt: 
         })
         .collect();
     let first = attempt.results.first();
-    let all_delivered = attempt.results.iter().all(|one| one.disposition == Disposition::Delivered);
-    let kind = if all_delivered { LineKind::Delivery } else { LineKind::Attempt };
+    let all_delivered = attempt
+        .results
+        .iter()
+        .all(|one| one.disposition == Disposition::Delivered);
+    let kind = if all_delivered {
+        LineKind::Delivery
+    } else {
+        LineKind::Attempt
+    };
     audit.add(&Line {
         trace: Some(envelope.head.trace),
         identifier: envelope.mail.message_id.as_deref(),
         destination: Some(queue),
         attempt: Some(u64::from(envelope.head.attempts) + 1),
         recipients: &recipients,
-        status: first.map(|one| one.status.as_str()).filter(|_| !all_delivered),
+        status: first
+            .map(|one| one.status.as_str())
+            .filter(|_| !all_delivered),
         said: first.map(|one| one.reply.as_str()),
         peer: Some(&attempt.remote),
         ..Line::new(now, kind)
@@ -157,19 +169,27 @@ pub(crate) fn bind(audit: &Audit, link: Link<'_>, refused: Option<&str>) {
         None => LineKind::BindAccepted,
         Some(_) => LineKind::BindRefused,
     };
-    association(audit, link, Line {
-        said: refused,
-        ..Line::new(clock::now(), kind)
-    });
+    association(
+        audit,
+        link,
+        Line {
+            said: refused,
+            ..Line::new(clock::now(), kind)
+        },
+    );
 }
 
 /// An association has ended.
 pub(crate) fn end(audit: &Audit, link: Link<'_>, transfers: u64, said: &str) {
-    association(audit, link, Line {
-        transfers: Some(transfers),
-        said: Some(said),
-        ..Line::new(clock::now(), LineKind::AssociationEnd)
-    });
+    association(
+        audit,
+        link,
+        Line {
+            transfers: Some(transfers),
+            said: Some(said),
+            ..Line::new(clock::now(), LineKind::AssociationEnd)
+        },
+    );
 }
 
 fn association(audit: &Audit, link: Link<'_>, line: Line<'_>) {

@@ -96,7 +96,8 @@ mod tests {
         assert_eq!(budget.held(), 500);
         drop(alone);
         assert_eq!(budget.held(), 0);
-        let (mut first, mut second, mut other) = (budget.share("a"), budget.share("a"), budget.share("b"));
+        let (mut first, mut second, mut other) =
+            (budget.share("a"), budget.share("a"), budget.share("b"));
         assert!(first.grow(30) && second.grow(20));
         assert!(!second.grow(21), "more than half");
         assert!(other.grow(50));

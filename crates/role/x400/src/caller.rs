@@ -5,15 +5,16 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use vere_associations::{
-    Activity, Caller as Calling, Decision, End, History, Known, Next, NotOpen, NotReceived, OpenAssociation, Partial,
-    Remote, Resumption, Stream, respond,
+    Activity, Caller as Calling, Decision, End, History, Known, Next, NotOpen, NotReceived,
+    OpenAssociation, Partial, Remote, Resumption, Stream, respond,
 };
 use vere_mta400::{Admitted, Caller, Denied, Source};
 use vere_osi::session::Exception;
 
 use crate::auditing::{self, Link};
-use crate::intake::{NotTaken, Origin};
-use crate::listeners::Reception;
+use crate::intake::NotTaken;
+use crate::origin::Origin;
+use crate::reception::Reception;
 
 /// An open association, and whose it is.
 pub(crate) struct Bound<'a> {
@@ -38,7 +39,10 @@ pub(crate) async fn bind<'a>(
     let number = reception.number();
     let admitted = admit(reception, &caller, address, number);
     // At once: many binds of a peer may be on their way.
-    let place = admitted.as_ref().ok().map(|admitted| Place::take(reception, &admitted.peer));
+    let place = admitted
+        .as_ref()
+        .ok()
+        .map(|admitted| Place::take(reception, &admitted.peer));
     let decision = match &admitted {
         Ok(Admitted { result, .. }) => Decision::Accept(result.clone()),
         Err(denied) => Decision::Reject(denied.error),
@@ -132,7 +136,11 @@ pub(crate) struct Place<'a> {
 
 impl<'a> Place<'a> {
     fn take(reception: &'a Reception, peer: &str) -> Self {
-        *reception.open.borrow_mut().entry(peer.to_owned()).or_insert(0) += 1;
+        *reception
+            .open
+            .borrow_mut()
+            .entry(peer.to_owned())
+            .or_insert(0) += 1;
         reception.intake.process().figures.associations_in(1);
         Self {
             reception,
@@ -198,14 +206,20 @@ impl Association<'_> {
             tracing::warn!(peer = self.peer, why, "transfer refused for now");
             intake.process().figures.refused();
             // The peer keeps the unit, and tries again.
-            let _refused = self.open.refuse(Exception::ReceivingAbilityJeopardized).await;
+            let _refused = self
+                .open
+                .refuse(Exception::ReceivingAbilityJeopardized)
+                .await;
             return;
         }
         self.history.borrow_mut().begun(&activity);
         self.reception.kept.release(&activity);
         let process = intake.process();
         let settings = process.settings();
-        let most = settings.x400.as_ref().map_or(0, |x400| x400.size_max.as_u64());
+        let most = settings
+            .x400
+            .as_ref()
+            .map_or(0, |x400| x400.size_max.as_u64());
         let mut share = process.budget.share(self.peer);
         let has_room = |octets| octets <= most && share.grow(octets);
         match self.open.collect_while(begun, has_room).await {

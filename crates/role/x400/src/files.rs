@@ -22,23 +22,48 @@ pub(crate) async fn file(
 ) -> Option<Attempt> {
     let text = destination.to_string();
     let user = text.strip_prefix("file:")?.to_owned();
-    let tags = envelope.mail.recipients.iter().filter_map(|one| one.orcpt.as_deref());
+    let tags = envelope
+        .mail
+        .recipients
+        .iter()
+        .filter_map(|one| one.orcpt.as_deref());
     let places: Vec<u32> = tags.filter_map(RecordRecipient::place_of).collect();
-    let unit = process.mta().outgoing(&body, &places, &Next::File(user.clone()));
+    let unit = process
+        .mta()
+        .outgoing(&body, &places, &Next::File(user.clone()));
     let pieces = match unit {
         Ok(unit) => unit.apdu.map(|apdu| apdu.to_pieces()).unwrap_or_default(),
-        Err(error) => return Some(attempt(&envelope, Disposition::Failed, "5.6.0", error.to_string())),
+        Err(error) => {
+            return Some(attempt(
+                &envelope,
+                Disposition::Failed,
+                "5.6.0",
+                error.to_string(),
+            ));
+        }
     };
     let folder = process.settings().x400.as_ref()?.users_folder().join(&user);
     let trace = envelope.head.trace;
     // The blocking task never panics; it is cancelled only when the process ends.
-    let written = spawn_blocking(move || write(&folder, trace, &pieces)).await.ok()?;
+    let written = spawn_blocking(move || write(&folder, trace, &pieces))
+        .await
+        .ok()?;
     Some(match written {
-        Ok(path) => attempt(&envelope, Disposition::Delivered, "2.1.5", path.display().to_string()),
+        Ok(path) => attempt(
+            &envelope,
+            Disposition::Delivered,
+            "2.1.5",
+            path.display().to_string(),
+        ),
         Err(error) => {
             let full = error.kind() == io::ErrorKind::StorageFull;
             let status = if full { "4.3.1" } else { "4.3.0" };
-            attempt(&envelope, Disposition::Deferred, status, format!("cannot write: {error}"))
+            attempt(
+                &envelope,
+                Disposition::Deferred,
+                status,
+                format!("cannot write: {error}"),
+            )
         }
     })
 }
@@ -46,7 +71,10 @@ pub(crate) async fn file(
 /// Writes aside, syncs and renames. The id names the file, so that a unit that is written again replaces itself.
 fn write(folder: &Path, trace: TraceId, pieces: &[Bytes]) -> io::Result<PathBuf> {
     std::fs::create_dir_all(folder)?;
-    let (aside, path) = (folder.join(format!(".{trace}.p1")), folder.join(format!("{trace}.p1")));
+    let (aside, path) = (
+        folder.join(format!(".{trace}.p1")),
+        folder.join(format!("{trace}.p1")),
+    );
     let mut file = File::create(&aside)?;
     for piece in pieces {
         file.write_all(piece)?;
@@ -57,12 +85,7 @@ fn write(folder: &Path, trace: TraceId, pieces: &[Bytes]) -> io::Result<PathBuf>
     Ok(path)
 }
 
-fn attempt(
-    envelope: &Envelope,
-    disposition: Disposition,
-    status: &str,
-    reply: String,
-) -> Attempt {
+fn attempt(envelope: &Envelope, disposition: Disposition, status: &str, reply: String) -> Attempt {
     let result = RecipientResult {
         disposition,
         status: status.to_owned(),

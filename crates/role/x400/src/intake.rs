@@ -1,6 +1,5 @@
 //! Takes responsibility for units: decides, stores the parts in the spool, and tells of it.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use vere_units::{Timestamp, TraceId};
 use vere_x400::{Apdu, ApduError, Report};
 
 use crate::archiving;
+use crate::origin::Origin;
 use crate::process::{Group, Process};
 use crate::records::{joined, parts};
 use crate::told;
@@ -33,21 +33,6 @@ pub(crate) enum NotTaken {
     /// The spool does not hold the unit.
     #[error("not safe in the spool: {0:?}")]
     Spool(SpoolError),
-}
-
-/// Where a unit comes from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Origin<'a> {
-    pub(crate) source: Source<'a>,
-    pub(crate) address: Option<SocketAddr>,
-}
-
-impl Origin<'_> {
-    /// A unit of this MTA.
-    pub(crate) const LOCAL: Self = Self {
-        source: Source::Local,
-        address: None,
-    };
 }
 
 /// A unit that is safe.
@@ -95,7 +80,11 @@ impl Intake {
     ///
     /// # Errors
     /// [`NotTaken`]: the sender keeps the responsibility.
-    pub(crate) async fn take(&self, origin: Origin<'_>, octets: Vec<Bytes>) -> Result<Taken, NotTaken> {
+    pub(crate) async fn take(
+        &self,
+        origin: Origin<'_>,
+        octets: Vec<Bytes>,
+    ) -> Result<Taken, NotTaken> {
         let apdu = Apdu::split(&joined(octets))?;
         self.take_unit(origin, apdu).await
     }
@@ -104,7 +93,11 @@ impl Intake {
     ///
     /// # Errors
     /// [`NotTaken`].
-    pub(crate) async fn take_unit(&self, origin: Origin<'_>, apdu: Apdu) -> Result<Taken, NotTaken> {
+    pub(crate) async fn take_unit(
+        &self,
+        origin: Origin<'_>,
+        apdu: Apdu,
+    ) -> Result<Taken, NotTaken> {
         let process = self.process();
         let (trace, now) = (process.fresh_id(), clock::now());
         let outcome = decide(process, origin.source, apdu, (trace, now))?;
@@ -114,7 +107,9 @@ impl Intake {
             units.push(reported(process, report, now)?);
         }
         self.archive(origin, &units, now).await?;
-        let all = units.iter().flat_map(|(trace, outcome)| parts(outcome, *trace, now));
+        let all = units
+            .iter()
+            .flat_map(|(trace, outcome)| parts(outcome, *trace, now));
         self.store(all.collect()).await?;
         let identifier = match units.first() {
             Some((_, outcome)) => outcome.facts.identifier.clone(),
@@ -140,7 +135,9 @@ impl Intake {
         };
         for (place, (trace, outcome)) in units.iter().enumerate() {
             let from = if place == 0 { origin } else { Origin::LOCAL };
-            archive.add(archiving::entry(from, *trace, now, outcome)).await?;
+            archive
+                .add(archiving::entry(from, *trace, now, outcome))
+                .await?;
         }
         Ok(())
     }

@@ -45,12 +45,17 @@ impl Kept {
     /// Gives the memory of an activity back, which a transfer counts again from now on.
     pub(crate) fn release(&self, activity: &Activity) {
         self.forget_old();
-        self.0.borrow_mut().retain(|entry| entry.activity != *activity);
+        self.0
+            .borrow_mut()
+            .retain(|entry| entry.activity != *activity);
     }
 
     fn forget_old(&self) {
         let mut entries = self.0.borrow_mut();
-        while entries.front().is_some_and(|entry| entry.since.elapsed() > PATIENCE) {
+        while entries
+            .front()
+            .is_some_and(|entry| entry.since.elapsed() > PATIENCE)
+        {
             forget(entries.pop_front());
         }
     }

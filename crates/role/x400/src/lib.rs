@@ -5,6 +5,7 @@
 //! (peers), `files` (local users) and `mailboxes` (the mail store) deliver. [`vere_mta400`] decides, [`vere_groups`] has the
 //! queues. `process` is the state of the process, `trade` tells the queues what reports and events of X.400 are.
 
+mod answered;
 mod archiving;
 mod auditing;
 mod budget;
@@ -12,14 +13,17 @@ mod caller;
 mod error;
 mod files;
 mod gateways;
+mod gauges;
 mod intake;
 mod kept;
 mod listeners;
 mod mailboxes;
 mod memo;
 mod metrics;
+mod origin;
 mod peers;
 mod process;
+mod reception;
 mod records;
 mod report;
 mod scheduler;
@@ -28,19 +32,16 @@ mod trade;
 mod transfer;
 mod waiting;
 
-
-
-
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use tokio::net::UnixListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_local;
 use vere_control::{Answer, Request};
 use vere_groups::control::Receiving;
-use vere_groups::{Groups, control, gauges, throttle};
+use vere_groups::{Groups, control, throttle};
 use vere_link::link::SpoolLink;
 use vere_net::listen::Inherited;
 use vere_process::failure::Failure;
@@ -55,8 +56,11 @@ pub use error::X400Error;
 
 use self::gateways::MtaDesk;
 use self::intake::Intake;
-use self::listeners::Reception;
 use self::process::{Group, Process};
+use self::reception::Reception;
+
+/// Units over associations of this MTA that wait for the intake.
+const INCOMING_MAX: usize = 16;
 
 /// Runs the role until it is told to stop.
 ///
@@ -87,18 +91,19 @@ async fn serve(
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
     let tls = ServerTls::new(&settings)?;
-    let process = Rc::new(Process::open(settings)?);
+    let (incoming, units) = mpsc::channel(INCOMING_MAX);
+    let process = Rc::new(Process::open(settings, incoming)?);
     let group = Rc::new(vere_groups::new(&process, link));
     let groups = Rc::new(Groups::new(Rc::clone(&group)));
     let (stop, stopping) = watch::channel(false);
     let intake = Rc::new(Intake::new(Rc::clone(&group)));
-    process.start(&intake);
+    spawn_local(answered::take(Rc::clone(&intake), units));
     keep_queues(&group);
     spawn_local(control::serve(Rc::clone(&groups), control, answer));
     let (health, _) = watch::channel(Health::Starting);
-    gauges::start(&groups, metrics, &health).map_err(X400Error::Metrics)?;
-    spawn_local(metrics::keep_gauges(Rc::clone(&groups), tls.clone()));
-    spawn_local(peers::keep_open(Rc::clone(&process)));
+    vere_groups::gauges::start(&groups, metrics, &health).map_err(X400Error::Metrics)?;
+    spawn_local(gauges::keep(Rc::clone(&groups), tls.clone()));
+    spawn_local(peers::keep_open(Rc::clone(&process.peers)));
     vere_groups::wait_recovered(&group).await;
     let reception = Rc::new(Reception::new(intake, tls.clone(), stopping));
     for port in ports {
@@ -144,11 +149,16 @@ fn keep_queues(group: &Rc<Group>) {
 async fn answer(groups: &Rc<Groups<Process>>, request: &Request) -> Answer {
     let process = groups.process();
     let receiving = || Receiving {
-        bodies: vec![control::octets("incoming units", process.budget.held(), Some(process.budget.max()))],
+        bodies: vec![control::octets(
+            "incoming units",
+            process.budget.held(),
+            Some(process.budget.max()),
+        )],
         ..Receiving::default()
     };
     let answer = control::answer(groups, request, receiving).await;
-    answer.unwrap_or_else(|| Answer::Error("the MTA of X.400 keeps nothing of this kind".to_owned()))
+    answer
+        .unwrap_or_else(|| Answer::Error("the MTA of X.400 keeps nothing of this kind".to_owned()))
 }
 
 fn bind(path: &Path) -> Result<UnixListener, X400Error> {

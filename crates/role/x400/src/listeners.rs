@@ -1,26 +1,17 @@
 //! Accepts connections of callers, within the bound of connections.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use vere_associations::{Bounds, History, Remote, Responder, Stream};
+use vere_associations::{Remote, Stream};
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_process::accept;
-use vere_process::tls::ServerTls;
 use vere_settings::X400;
 
 use crate::caller::{self, Bound};
 use crate::error::X400Error;
-use crate::intake::Intake;
-use crate::kept::Kept;
-use crate::waiting::Waiting;
-
-/// Transfers of a peer that are remembered, for resumption.
-const HISTORY_MAX: usize = 1_024;
+use crate::reception::Reception;
 
 /// A port.
 #[derive(Debug)]
@@ -35,7 +26,10 @@ pub(crate) struct Port {
 /// When a port cannot be used.
 pub(crate) fn open(x400: &X400, inherited: &mut Inherited) -> Result<Vec<Port>, X400Error> {
     let mut ports = Vec::new();
-    let sections = [("x400", &x400.listen, false), ("x400-tls", &x400.listen_tls, true)];
+    let sections = [
+        ("x400", &x400.listen, false),
+        ("x400-tls", &x400.listen_tls, true),
+    ];
     for (section, addresses, encrypted) in sections {
         let options = ListenOptions::default();
         for listener in inherited.take_or_bind(section, addresses, options)? {
@@ -48,58 +42,7 @@ pub(crate) fn open(x400: &X400, inherited: &mut Inherited) -> Result<Vec<Port>, 
     Ok(ports)
 }
 
-/// What all callers share.
-#[derive(Debug)]
-pub(crate) struct Reception {
-    pub(crate) intake: Rc<Intake>,
-    pub(crate) responder: Responder,
-    /// Associations that each peer has opened.
-    pub(crate) open: RefCell<HashMap<String, usize>>,
-    /// Transfers of each peer that may be resumed.
-    histories: RefCell<HashMap<String, Rc<RefCell<History>>>>,
-    /// Connections without a bind.
-    pub(crate) waiting: Waiting,
-    /// The memory of transfers that broke off.
-    pub(crate) kept: Kept,
-    tls: ServerTls,
-    connections: Cell<u32>,
-    /// Binds so far.
-    binds: Cell<u64>,
-    pub(crate) stop: watch::Receiver<bool>,
-}
-
 impl Reception {
-    pub(crate) fn new(intake: Rc<Intake>, tls: ServerTls, stop: watch::Receiver<bool>) -> Self {
-        Self {
-            intake,
-            responder: Responder {
-                bounds: Bounds::default(),
-                ..Responder::default()
-            },
-            open: RefCell::default(),
-            histories: RefCell::default(),
-            waiting: Waiting::default(),
-            kept: Kept::default(),
-            tls,
-            connections: Cell::new(0),
-            binds: Cell::new(0),
-            stop,
-        }
-    }
-
-    /// The number of the next association.
-    pub(crate) fn number(&self) -> u64 {
-        self.binds.set(self.binds.get() + 1);
-        self.binds.get()
-    }
-
-    /// The transfers of a peer.
-    pub(crate) fn history(&self, peer: &str) -> Rc<RefCell<History>> {
-        let mut histories = self.histories.borrow_mut();
-        let new = || Rc::new(RefCell::new(History::new(HISTORY_MAX)));
-        Rc::clone(histories.entry(peer.to_owned()).or_insert_with(new))
-    }
-
     /// Accepts until the MTA stops.
     pub(crate) async fn accept(self: Rc<Self>, port: Port) {
         let stop = self.stop.clone();
@@ -115,7 +58,10 @@ impl Reception {
 
     async fn receive(self: Rc<Self>, stream: TcpStream, address: SocketAddr, encrypted: bool) {
         let settings = self.intake.process().settings();
-        let most = settings.x400.as_ref().map_or(0, |x400| x400.connections_max);
+        let most = settings
+            .x400
+            .as_ref()
+            .map_or(0, |x400| x400.connections_max);
         let figures = &self.intake.process().figures;
         if self.connections.get() >= most {
             figures.turned_away();
@@ -128,14 +74,20 @@ impl Reception {
         if stream.set_nodelay(true).is_ok() {
             self.serve(stream, address, encrypted).await;
         }
-        self.connections.set(self.connections.get().saturating_sub(1));
+        self.connections
+            .set(self.connections.get().saturating_sub(1));
     }
 
     async fn serve(&self, stream: TcpStream, address: SocketAddr, encrypted: bool) {
         let bound = {
             let settings = self.intake.process().settings();
-            let most = settings.x400.as_ref().map_or(0, |x400| x400.connections_max);
-            let place = self.waiting.enter(address.ip(), usize::try_from(most).unwrap_or(usize::MAX));
+            let most = settings
+                .x400
+                .as_ref()
+                .map_or(0, |x400| x400.connections_max);
+            let place = self
+                .waiting
+                .enter(address.ip(), usize::try_from(most).unwrap_or(usize::MAX));
             tokio::select! {
                 bound = Box::pin(self.bound(stream, address, encrypted)) => bound,
                 () = place.lost() => {
@@ -151,7 +103,12 @@ impl Reception {
     }
 
     /// Waits for the bind of a caller, and answers it.
-    async fn bound(&self, stream: TcpStream, address: SocketAddr, encrypted: bool) -> Option<Bound<'_>> {
+    async fn bound(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        encrypted: bool,
+    ) -> Option<Bound<'_>> {
         let (stream, tls): (Box<dyn Stream>, _) = if encrypted {
             match self.tls.handshake(stream).await {
                 Ok((stream, info)) => (Box::new(stream), Some(info)),

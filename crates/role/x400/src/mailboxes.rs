@@ -7,7 +7,9 @@ use vere_delivery::{BeforeMessage, Courier, Session, Unroutable};
 use vere_mta400::{Destination as Next, RecordRecipient};
 use vere_outbound::{Hosts, Sending};
 use vere_process::clock;
-use vere_queue::{Attempt, Destination, Disposition, Envelope, Mail, Recipient, RecipientResult, SiteName};
+use vere_queue::{
+    Attempt, Destination, Disposition, Envelope, Mail, Recipient, RecipientResult, SiteName,
+};
 use vere_telemetry::trace::{Event, EventKind};
 
 use crate::memo::{self, About};
@@ -23,8 +25,17 @@ impl Courier for Mailboxes {
 
     async fn find(&self, way: &Destination) -> Result<Self::Route, Unroutable> {
         let account = way.to_string();
-        let account = account.strip_prefix("store:").unwrap_or(&account).to_owned();
-        let hosts = self.0.host.process.outbound.find(&Destination::LOCAL).await?;
+        let account = account
+            .strip_prefix("store:")
+            .unwrap_or(&account)
+            .to_owned();
+        let hosts = self
+            .0
+            .host
+            .process
+            .outbound
+            .find(&Destination::LOCAL)
+            .await?;
         Ok((hosts, account))
     }
 
@@ -42,7 +53,12 @@ impl Courier for Mailboxes {
     }
 
     fn messages_max(&self) -> u32 {
-        self.0.host.process.settings().delivery.messages_per_connection_max
+        self.0
+            .host
+            .process
+            .settings()
+            .delivery
+            .messages_per_connection_max
     }
 }
 
@@ -62,7 +78,11 @@ impl Filing {
     /// The mail about a unit; `None` where the unit cannot be read.
     fn mail(&self, envelope: &Envelope, body: &Bytes) -> Option<Bytes> {
         let process = self.process();
-        let tags = envelope.mail.recipients.iter().filter_map(|one| one.orcpt.as_deref());
+        let tags = envelope
+            .mail
+            .recipients
+            .iter()
+            .filter_map(|one| one.orcpt.as_deref());
         let places: Vec<u32> = tags.filter_map(RecordRecipient::place_of).collect();
         let to = Next::Store(self.account.clone());
         let unit = process.mta().outgoing(body, &places, &to).ok()?.apdu?;

@@ -95,7 +95,9 @@ fn encoded(text: &str) -> String {
     }
     let mut words: Vec<String> = vec![String::new()];
     for character in short.chars() {
-        let full = words.last().is_none_or(|word| word.len() + character.len_utf8() > 45);
+        let full = words
+            .last()
+            .is_none_or(|word| word.len() + character.len_utf8() > 45);
         if full {
             words.push(String::new());
         }
@@ -118,7 +120,11 @@ fn text(apdu: &Apdu, ipm: Option<&Ipm>) -> String {
     };
     let part = |part: &BodyPart| match part.to_text() {
         Some(text) => text,
-        None => format!("[{}, {} octets: see the attachment]\r\n", part.kind(), part.octets()),
+        None => format!(
+            "[{}, {} octets: see the attachment]\r\n",
+            part.kind(),
+            part.octets()
+        ),
     };
     ipm.body.iter().map(part).collect::<Vec<_>>().join("\r\n")
 }

@@ -1,20 +1,8 @@
 //! The figures of the process.
 
-use std::rc::Rc;
-use std::time::Duration;
-
-use vere_groups::Groups;
-use vere_groups::gauges::Gauges;
-use vere_groups::throttle::throttled;
 use vere_mta400::UnitKind;
-use vere_process::tls::ServerTls;
 use vere_telemetry::metrics::{DeliveryResult, Gauge, Metrics, X400Bind, X400Side, X400Unit};
 use vere_telemetry::trace::EventKind;
-
-use crate::process::Process;
-
-/// How often what is measured and not counted is looked at.
-const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The figures.
 #[derive(Debug)]
@@ -51,13 +39,21 @@ impl Figures {
 
     /// Counts a bind of a caller.
     pub(crate) fn bound(&self, accepted: bool) {
-        let result = if accepted { X400Bind::Accepted } else { X400Bind::Refused };
+        let result = if accepted {
+            X400Bind::Accepted
+        } else {
+            X400Bind::Refused
+        };
         self.all.x400.binds.get_or_create(&result).inc();
     }
 
     /// Changes the number of associations that peers have opened.
     pub(crate) fn associations_in(&self, by: i64) {
-        self.all.x400.associations.get_or_create(&X400Side::In).inc_by(by);
+        self.all
+            .x400
+            .associations
+            .get_or_create(&X400Side::In)
+            .inc_by(by);
     }
 
     /// Counts a unit that is safe.
@@ -95,24 +91,5 @@ impl Figures {
     /// Counts a report of this MTA.
     pub(crate) fn reported(&self) {
         self.all.x400.reports.inc();
-    }
-}
-
-/// Keeps the gauges true until the MTA stops.
-pub(crate) async fn keep_gauges(groups: Rc<Groups<Process>>, tls: ServerTls) {
-    let mut gauges = Gauges::default();
-    let process = groups.process();
-    loop {
-        // Throttling ends also when nobody asks.
-        if groups.own.is_recovered() {
-            throttled(&groups.own);
-        }
-        let x400 = &process.figures.all.x400;
-        let held = i64::try_from(process.budget.held()).unwrap_or(i64::MAX);
-        x400.receiving_bytes.set(held);
-        let out = i64::try_from(process.peers.open_all()).unwrap_or(i64::MAX);
-        x400.associations.get_or_create(&X400Side::Out).set(out);
-        gauges.look(&groups, tls.certificate_ends());
-        tokio::time::sleep(INTERVAL).await;
     }
 }

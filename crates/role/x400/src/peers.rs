@@ -10,15 +10,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 use vere_associations::{Delivered, Names, Pool, PoolSettings};
-use vere_mta400::Source;
 use vere_net::resolver::{AddressAnswer, Resolver};
 use vere_osi::rtse::Broken;
 use vere_settings::X400;
 use vere_switch::Reach;
 use vere_units::TraceId;
-
-use crate::intake::Origin;
-use crate::process::{Process, WeakIntake};
 
 /// Units of one peer that wait for the intake.
 const WAITING_MAX: usize = 4;
@@ -26,6 +22,13 @@ const WAITING_MAX: usize = 4;
 const BROKEN_MAX: usize = 1_024;
 /// How long the addresses of a host count.
 const ADDRESSES_FRESH: Duration = Duration::from_secs(60);
+
+/// A unit that a peer sends over an association of this MTA.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) peer: String,
+    pub(crate) unit: Delivered,
+}
 
 /// A peer's pool, for the addresses that its hosts had.
 #[derive(Debug, Clone)]
@@ -39,7 +42,6 @@ pub(crate) struct Line {
 struct State {
     reach: BTreeMap<String, Reach>,
     lines: HashMap<String, Line>,
-    intake: WeakIntake,
     size_max: u64,
 }
 
@@ -49,6 +51,8 @@ pub(crate) struct Peers {
     resolver: Resolver,
     names: Arc<Names>,
     state: RefCell<State>,
+    /// Units of peers.
+    incoming: mpsc::Sender<Incoming>,
     /// Transfers that another association has to settle, by message and peer.
     broken: RefCell<HashMap<(TraceId, String), Broken>>,
 }
@@ -68,23 +72,24 @@ pub(crate) enum Unreached {
 }
 
 impl Peers {
-    pub(crate) fn new(resolver: Resolver, x400: &X400, reach: BTreeMap<String, Reach>) -> Self {
+    /// The peers of the settings. What they send over associations of this MTA goes to `incoming`.
+    pub(crate) fn new(
+        resolver: Resolver,
+        x400: &X400,
+        reach: BTreeMap<String, Reach>,
+        incoming: mpsc::Sender<Incoming>,
+    ) -> Self {
         Self {
+            incoming,
             resolver,
             names: Arc::new(Names::new(&x400.mta_name)),
             state: RefCell::new(State {
                 reach,
                 lines: HashMap::new(),
-                intake: WeakIntake::new(),
                 size_max: x400.size_max.as_u64(),
             }),
             broken: RefCell::default(),
         }
-    }
-
-    /// Lets peers send over associations of this MTA.
-    pub(crate) fn start(&self, intake: WeakIntake) {
-        self.state.borrow_mut().intake = intake;
     }
 
     /// Applies other settings: later associations have the new terms.
@@ -105,12 +110,21 @@ impl Peers {
 
     /// Associations of this MTA with a peer that are open now.
     pub(crate) fn open(&self, peer: &str) -> usize {
-        self.state.borrow().lines.get(peer).map_or(0, |line| line.pool.open())
+        self.state
+            .borrow()
+            .lines
+            .get(peer)
+            .map_or(0, |line| line.pool.open())
     }
 
     /// All associations of this MTA that are open now.
     pub(crate) fn open_all(&self) -> usize {
-        self.state.borrow().lines.values().map(|line| line.pool.open()).sum()
+        self.state
+            .borrow()
+            .lines
+            .values()
+            .map(|line| line.pool.open())
+            .sum()
     }
 
     /// The pool of a peer.
@@ -121,7 +135,10 @@ impl Peers {
         let reach = self.state.borrow().reach.get(peer).cloned();
         let reach = reach.ok_or_else(|| Unreached::Unknown(peer.to_owned()))?;
         let known = self.state.borrow().lines.get(peer).cloned();
-        if let Some(line) = known.as_ref().filter(|line| line.since.elapsed() < ADDRESSES_FRESH) {
+        if let Some(line) = known
+            .as_ref()
+            .filter(|line| line.since.elapsed() < ADDRESSES_FRESH)
+        {
             return Ok(line.clone());
         }
         let (host, addresses) = self.resolve(peer, &reach).await?;
@@ -132,14 +149,21 @@ impl Peers {
             },
             _ => self.new_line(peer, &reach, (&host, addresses)),
         };
-        self.state.borrow_mut().lines.insert(peer.to_owned(), line.clone());
+        self.state
+            .borrow_mut()
+            .lines
+            .insert(peer.to_owned(), line.clone());
         Ok(line)
     }
 
-    fn new_line(&self, peer: &str, reach: &Reach, (host, addresses): (&str, Vec<SocketAddr>)) -> Line {
+    fn new_line(
+        &self,
+        peer: &str,
+        reach: &Reach,
+        (host, addresses): (&str, Vec<SocketAddr>),
+    ) -> Line {
         let (incoming, units) = mpsc::channel(WAITING_MAX);
-        let intake = self.state.borrow().intake.clone();
-        spawn_local(receive(intake, peer.to_owned(), units));
+        spawn_local(pass_on(peer.to_owned(), units, self.incoming.clone()));
         let settings = PoolSettings {
             permanent: reach.permanent,
             most: reach.associations_max,
@@ -147,14 +171,22 @@ impl Peers {
             ..PoolSettings::new(reach.peer(host, addresses.clone()))
         };
         Line {
-            pool: Rc::new(Pool::start(settings, Arc::clone(&self.names), Some(incoming))),
+            pool: Rc::new(Pool::start(
+                settings,
+                Arc::clone(&self.names),
+                Some(incoming),
+            )),
             since: Instant::now(),
             addresses,
         }
     }
 
     /// The addresses of all hosts in their order, and the name of the first host.
-    async fn resolve(&self, peer: &str, reach: &Reach) -> Result<(String, Vec<SocketAddr>), Unreached> {
+    async fn resolve(
+        &self,
+        peer: &str,
+        reach: &Reach,
+    ) -> Result<(String, Vec<SocketAddr>), Unreached> {
         let Some((first, _)) = reach.hosts.first() else {
             return Err(Unreached::NoAddress(peer.to_owned()));
         };
@@ -191,7 +223,13 @@ impl Peers {
 
     /// Releases all associations.
     pub(crate) async fn close(&self) {
-        let lines: Vec<Line> = self.state.borrow_mut().lines.drain().map(|(_, line)| line).collect();
+        let lines: Vec<Line> = self
+            .state
+            .borrow_mut()
+            .lines
+            .drain()
+            .map(|(_, line)| line)
+            .collect();
         for line in lines {
             if let Ok(pool) = Rc::try_unwrap(line.pool) {
                 pool.close().await;
@@ -201,10 +239,10 @@ impl Peers {
 }
 
 /// Has the associations made that are to stay open without messages, until the MTA stops.
-pub(crate) async fn keep_open(process: Rc<Process>) {
+pub(crate) async fn keep_open(peers: Rc<Peers>) {
     loop {
-        for peer in process.peers.permanent() {
-            if let Err(error) = process.peers.line(&peer).await {
+        for peer in peers.permanent() {
+            if let Err(error) = peers.line(&peer).await {
                 tracing::warn!(peer, %error, "no permanent association");
             }
         }
@@ -212,24 +250,12 @@ pub(crate) async fn keep_open(process: Rc<Process>) {
     }
 }
 
-/// Takes the units that a peer sends over associations of this MTA.
-async fn receive(intake: WeakIntake, peer: String, mut units: mpsc::Receiver<Delivered>) {
-    while let Some(Delivered { apdu, safe }) = units.recv().await {
-        let Some(intake) = intake.upgrade() else {
+/// Names the peer of each unit.
+async fn pass_on(peer: String, mut units: mpsc::Receiver<Delivered>, to: mpsc::Sender<Incoming>) {
+    while let Some(unit) = units.recv().await {
+        let peer = peer.clone();
+        if to.send(Incoming { peer, unit }).await.is_err() {
             return;
-        };
-        let origin = Origin {
-            source: Source::Peer(&peer),
-            address: None,
-        };
-        let taken = match intake.ready() {
-            Ok(()) => intake.take(origin, apdu).await.map_err(|error| error.to_string()),
-            Err(why) => Err(why.to_owned()),
-        };
-        if let Err(error) = &taken {
-            tracing::warn!(peer, error, "unit not taken, its sender keeps it");
         }
-        // A lane that waits no more has an end to its association.
-        let _told = safe.send(taken.is_ok());
     }
 }

@@ -1,9 +1,10 @@
 //! State that exists once per process. All tasks run on one thread, so no locks are needed.
 
 use std::cell::RefCell;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
 use vere_archive::{Archive, Audit};
 use vere_groups::TraceIds;
 use vere_meters::pressure::Pressure;
@@ -17,12 +18,11 @@ use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
 use vere_units::TraceId;
 
 use crate::budget::Budget;
-use crate::{archiving, auditing};
 use crate::error::X400Error;
 use crate::gateways::Gateways;
-use crate::intake::Intake;
 use crate::metrics::Figures;
-use crate::peers::Peers;
+use crate::peers::{Incoming, Peers};
+use crate::{archiving, auditing};
 
 /// A group of queues of this process.
 pub(crate) type Group = vere_groups::Group<Process>;
@@ -33,7 +33,7 @@ pub(crate) struct Process {
     settings: RefCell<Arc<Settings>>,
     mta: RefCell<Rc<Mta>>,
     /// Associations to peers.
-    pub(crate) peers: Peers,
+    pub(crate) peers: Rc<Peers>,
     /// Programs that are attached as gateways.
     pub(crate) gateways: Rc<Gateways>,
     /// The way to the mail store.
@@ -51,11 +51,15 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Opens everything that the MTA needs besides a group of queues.
+    /// Opens everything that the MTA needs besides a group of queues. Units that peers send over associations of this MTA go to
+    /// `incoming`.
     ///
     /// # Errors
     /// When settings, name servers, certificates, passwords or files cannot be used.
-    pub(crate) fn open(settings: Arc<Settings>) -> Result<Self, X400Error> {
+    pub(crate) fn open(
+        settings: Arc<Settings>,
+        incoming: mpsc::Sender<Incoming>,
+    ) -> Result<Self, X400Error> {
         let (x400, switch) = switch(&settings)?;
         let all = Metrics::new();
         let resolver = vere_outbound::resolver(&settings)?;
@@ -68,7 +72,7 @@ impl Process {
         budget.set_max(settings.limits.body_memory_max.as_u64());
         Ok(Self {
             gateways: Rc::default(),
-            peers: Peers::new(resolver, &x400, switch.reach),
+            peers: Rc::new(Peers::new(resolver, &x400, switch.reach, incoming)),
             mta: RefCell::new(Rc::new(switch.mta)),
             outbound: Rc::new(outbound),
             ids: TraceIds::of(&x400.group()),
@@ -80,11 +84,6 @@ impl Process {
             trace,
             settings: RefCell::new(settings),
         })
-    }
-
-    /// Lets peers send over associations that this MTA has opened, and opens the permanent ones.
-    pub(crate) fn start(&self, intake: &Rc<Intake>) {
-        self.peers.start(Rc::downgrade(intake));
     }
 
     /// Releases all associations with peers, and writes what is buffered.
@@ -110,7 +109,8 @@ impl Process {
     pub(crate) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), X400Error> {
         let (x400, switch) = switch(&settings)?;
         self.outbound.set_settings(&settings)?;
-        self.budget.set_max(settings.limits.body_memory_max.as_u64());
+        self.budget
+            .set_max(settings.limits.body_memory_max.as_u64());
         self.peers.set(&x400, switch.reach);
         self.mta.replace(Rc::new(switch.mta));
         self.settings.replace(settings);
@@ -132,9 +132,6 @@ impl Process {
         self.ids.next(clock::now())
     }
 }
-
-/// The intake, as long as the process lives.
-pub(crate) type WeakIntake = Weak<Intake>;
 
 fn switch(settings: &Settings) -> Result<(X400, Switch), X400Error> {
     let x400 = settings.x400.clone().ok_or(X400Error::NoSection)?;

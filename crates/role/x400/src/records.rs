@@ -40,6 +40,7 @@ fn envelope(
         head: ScheduleHead {
             priority: onward.mt_priority(),
             not_before: not_before.filter(|time| *time > now),
+            expires: Some(onward.expires.timestamp()),
             ..ScheduleHead::new(trace, now, octets)
         },
         mail: Mail {

@@ -38,11 +38,12 @@ pub(crate) fn write(
 fn fate(kind: ReportKind, one: &ReportedRecipient, now: Timestamp) -> Fate {
     match kind {
         ReportKind::Failed => Fate::of_status(&one.status, &one.diagnostic),
-        ReportKind::Delivered | ReportKind::Relayed | ReportKind::Expanded | ReportKind::Delayed => {
-            Fate::Delivered {
-                at: now.into(),
-                user: TypeOfMtsUser::Private,
-            }
-        }
+        ReportKind::Delivered
+        | ReportKind::Relayed
+        | ReportKind::Expanded
+        | ReportKind::Delayed => Fate::Delivered {
+            at: now.into(),
+            user: TypeOfMtsUser::Private,
+        },
     }
 }

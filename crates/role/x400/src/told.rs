@@ -1,30 +1,12 @@
 //! Trace events, figures and log lines about arrivals.
 
-use vere_mta400::{Decision, Outcome, Source, UnitKind};
+use vere_mta400::{Decision, Outcome};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::{Timestamp, TraceId};
 
 use crate::auditing;
-use crate::intake::Origin;
+use crate::origin::{Origin, kind};
 use crate::process::Process;
-
-/// The word for the kind of a unit.
-pub(crate) const fn kind(kind: UnitKind) -> &'static str {
-    match kind {
-        UnitKind::Message => "message",
-        UnitKind::Probe => "probe",
-        UnitKind::Report => "report",
-    }
-}
-
-/// The text of an origin: `peer:NAME`, `gateway:NAME` or `local`.
-pub(crate) fn source(source: Source<'_>) -> String {
-    match source {
-        Source::Local => "local".to_owned(),
-        Source::Gateway(name) => format!("gateway:{name}"),
-        Source::Peer(name) => format!("peer:{name}"),
-    }
-}
 
 /// Tells of a unit that is safe.
 pub(crate) fn received(
@@ -39,7 +21,7 @@ pub(crate) fn received(
         auditing::arrival(audit, origin, trace, at, outcome);
     }
     process.figures.received(facts.kind, facts.content_octets);
-    let from = source(origin.source);
+    let from = origin.text();
     process.note(&Event {
         reverse_path: Some(facts.originator.as_deref().unwrap_or_default()),
         message_id: Some(&facts.identifier),

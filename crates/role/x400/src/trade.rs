@@ -9,16 +9,16 @@ use vere_meters::pressure::{Bound, Pressure};
 use vere_process::clock;
 use vere_queue::limits::{Names, Scope};
 use vere_queue::{
-    Attempt, Destination, Disposition, Envelope, FOREVER, Job, Limits, Place, Policy, Report, Rules,
-    Settlement,
+    Attempt, Destination, Disposition, Envelope, FOREVER, Job, Limits, Place, Policy, Report,
+    Rules, Settlement,
 };
 use vere_settings::{GROUP_PREFIX, Settings, X400};
 use vere_telemetry::metrics::Metrics;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
+use crate::origin::Origin;
 use crate::process::Process;
-use crate::intake::Origin;
 use crate::records::parts;
 use crate::{archiving, auditing, report};
 
@@ -117,7 +117,10 @@ impl Trade for Process {
             return Err(None);
         };
         let mta = self.mta();
-        let leads = mta.routes.rows().any(|row| row.to.as_ref() == Some(&wanted));
+        let leads = mta
+            .routes
+            .rows()
+            .any(|row| row.to.as_ref() == Some(&wanted));
         leads.then_some(()).ok_or(None)
     }
 }
@@ -134,7 +137,11 @@ fn policy(general: Policy, x400: &X400) -> Policy {
         let name = format!("peer:{}", peer.name);
         rules.insert(Scope::Domains(Names::One(name)), limits);
     }
-    let grades = [x400.expire.urgent, x400.expire.normal, x400.expire.non_urgent];
+    let grades = [
+        x400.expire.urgent,
+        x400.expire.normal,
+        x400.expire.non_urgent,
+    ];
     let longest = grades.iter().map(|span| span.duration()).max();
     Policy {
         retry: x400.retry.iter().map(|span| span.duration()).collect(),
@@ -245,7 +252,11 @@ fn reported(process: &Process, about: TraceId, notice: &Notice) {
     let action = notice.kind.action();
     process.note(&Event {
         rcpt: Some(&notice.to),
-        reply: Some(if sent.is_some() { action } else { "no report is due" }),
+        reply: Some(if sent.is_some() {
+            action
+        } else {
+            "no report is due"
+        }),
         related: sent,
         ..Event::new(EventKind::Dsn, about, clock::now())
     });

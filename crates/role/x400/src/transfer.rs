@@ -41,7 +41,9 @@ impl Courier for Transfers {
     async fn find(&self, way: &Destination) -> Result<Route, Unroutable> {
         let text = way.to_string();
         let Some(peer) = text.strip_prefix("peer:") else {
-            return Err(Unroutable::Temporary(format!("expected a peer; found {text}")));
+            return Err(Unroutable::Temporary(format!(
+                "expected a peer; found {text}"
+            )));
         };
         let line = self.0.host.process.peers.line(peer).await;
         let line = line.map_err(|error| Unroutable::Temporary(error.to_string()))?;
@@ -107,7 +109,9 @@ impl Transfer {
 fn places(envelope: &Envelope) -> Vec<Option<u32>> {
     let recipients = envelope.mail.recipients.iter();
     let place = |tag: &str| RecordRecipient::place_of(tag);
-    recipients.map(|one| one.orcpt.as_deref().and_then(place)).collect()
+    recipients
+        .map(|one| one.orcpt.as_deref().and_then(place))
+        .collect()
 }
 
 impl Session for Transfer {
@@ -175,7 +179,9 @@ impl Transfer {
             Outcome::NotTransferred(why, broken) => {
                 keep(broken);
                 let said = match why {
-                    NotTransferred::Discarded => "the transfer was discarded, and is sent anew".to_owned(),
+                    NotTransferred::Discarded => {
+                        "the transfer was discarded, and is sent anew".to_owned()
+                    }
                     other => other.to_string(),
                 };
                 result(Disposition::Deferred, BROKE_OFF, said)

@@ -62,7 +62,9 @@ impl Waiting {
             *counts.entry(entry.address).or_insert(0) += 1;
         }
         let most = counts.values().max().copied().unwrap_or(0);
-        let oldest = entries.iter().find(|(_, entry)| counts.get(&entry.address) == Some(&most));
+        let oldest = entries
+            .iter()
+            .find(|(_, entry)| counts.get(&entry.address) == Some(&most));
         let oldest = oldest.map(|(number, _)| *number);
         if let Some(entry) = oldest.and_then(|number| entries.remove(&number)) {
             entry.close.notify_one();

@@ -104,10 +104,10 @@ fn services(settings: &Settings) -> [(&'static str, String); 8] {
         ),
         (
             "X.400",
-            settings.x400.as_ref().map_or_else(
-                || "-".to_owned(),
-                |x400| with(&x400.listen, "P1, RFC 1006"),
-            ),
+            settings
+                .x400
+                .as_ref()
+                .map_or_else(|| "-".to_owned(), |x400| with(&x400.listen, "P1, RFC 1006")),
         ),
     ]
 }

@@ -10,11 +10,15 @@ use vere_associations::Outcome;
 use vere_x400::{Apdu, ReportType};
 
 use crate::harness::{Options, System, free_address, wait_for, wait_until};
+use crate::imap::{Imap, start_with_store, wait_messages};
 use neighbour::{NAME, Neighbour, OURS, PASSWORD};
 
 /// A local user, in text form.
 const SMITH: &str = "S=Smith; O=Board; P=Acme; A=Carrier; C=GB";
 const NOBODY: &str = "S=Nobody; O=Nowhere; P=Acme; A=Carrier; C=GB";
+
+/// A user with a mailbox.
+const ALICE: &str = "S=Alice; O=Mail; P=Acme; A=Carrier; C=GB";
 
 /// A system with an MTA, and a neighbour.
 struct Pair {
@@ -32,11 +36,17 @@ impl Pair {
     }
 
     fn wait(&self) {
-        wait_until("the MTA", || std::net::TcpStream::connect(self.port).is_ok());
+        wait_until("the MTA", || {
+            std::net::TcpStream::connect(self.port).is_ok()
+        });
     }
 
     fn folder(&self, user: &str) -> PathBuf {
-        self.system.directory.path().join("data/x400/users").join(user)
+        self.system
+            .directory
+            .path()
+            .join("data/x400/users")
+            .join(user)
     }
 
     /// The units in the folder of a user.
@@ -46,8 +56,14 @@ impl Pair {
         };
         let names = entries.filter_map(|entry| Some(entry.ok()?.path()));
         let units = names.filter(|path| path.extension().is_some_and(|end| end == "p1"));
-        let whole = units.filter(|path| !path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")));
-        whole.map(|path| Apdu::split(&std::fs::read(path).expect("a unit").into()).expect("an APDU")).collect()
+        let whole = units.filter(|path| {
+            !path
+                .file_name()
+                .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+        });
+        whole
+            .map(|path| Apdu::split(&std::fs::read(path).expect("a unit").into()).expect("an APDU"))
+            .collect()
     }
 }
 
@@ -79,7 +95,9 @@ to = "unknown"
 }
 
 fn send(pair: &Pair, neighbour: &Neighbour, units: &[Apdu]) {
-    let outcomes = neighbour.send(pair.port, PASSWORD, units).expect("an association");
+    let outcomes = neighbour
+        .send(pair.port, PASSWORD, units)
+        .expect("an association");
     assert!(outcomes.iter().all(Outcome::is_transferred), "{outcomes:?}");
 }
 
@@ -91,7 +109,10 @@ fn reports(units: &[Apdu]) -> Vec<(String, bool)> {
             continue;
         };
         for fields in &report.content.per_recipient_fields {
-            let delivered = matches!(fields.report_type, ReportType::Delivery(_));
+            let delivered = matches!(
+                fields.last_trace_information.report_type,
+                ReportType::Delivery(_)
+            );
             all.push((fields.actual_recipient_name.to_string(), delivered));
         }
     }
@@ -104,13 +125,17 @@ fn a_message_comes_to_a_user_and_a_report_to_its_originator() {
     let pair = Pair::start(&neighbour, "");
     let both = neighbour.message("1", &[SMITH, NOBODY], |_| {});
     send(&pair, &neighbour, &[both]);
-    let units = wait_for("the message", || Some(pair.units("board")).filter(|units| units.len() == 1));
+    let units = wait_for("the message", || {
+        Some(pair.units("board")).filter(|units| units.len() == 1)
+    });
     let Apdu::Message(message) = &units[0] else {
         panic!("{units:?}");
     };
     let trace = &message.envelope.trace_information.0;
     assert_eq!(trace.len(), 2, "{trace:?}");
-    let text = wait_for("the report", || Some(reports(&neighbour.taken())).filter(|all| !all.is_empty()));
+    let text = wait_for("the report", || {
+        Some(reports(&neighbour.taken())).filter(|all| !all.is_empty())
+    });
     assert_eq!(text.len(), 1, "{text:?}");
     assert!(text[0].0.contains("Nobody") && !text[0].1, "{text:?}");
 }
@@ -120,7 +145,13 @@ fn what_was_confirmed_survives_a_crash_and_arrives() {
     let neighbour = Neighbour::at(free_address());
     let mut pair = Pair::start(&neighbour, "");
     let units: Vec<_> = (0..20)
-        .map(|number| neighbour.message(&number.to_string(), &["S=Durand; O=Lyon; A=Atlas; C=FR"], |_| {}))
+        .map(|number| {
+            neighbour.message(
+                &number.to_string(),
+                &["S=Durand; O=Lyon; A=Atlas; C=FR"],
+                |_| {},
+            )
+        })
         .collect();
     // The neighbour sends its own domain's mail around: the MTA under test sees no loop of its own.
     send(&pair, &neighbour, &units);
@@ -128,8 +159,13 @@ fn what_was_confirmed_survives_a_crash_and_arrives() {
     pair.wait();
     let listener = std::net::TcpListener::bind(neighbour.address()).expect("the port");
     neighbour.listen(listener);
-    let came = wait_for("all messages", || Some(neighbour.taken()).filter(|taken| taken.len() >= 20));
-    let mut names: Vec<_> = came.iter().map(|unit| unit.identifier().to_string()).collect();
+    let came = wait_for("all messages", || {
+        Some(neighbour.taken()).filter(|taken| taken.len() >= 20)
+    });
+    let mut names: Vec<_> = came
+        .iter()
+        .map(|unit| unit.identifier().to_string())
+        .collect();
     names.sort();
     names.dedup();
     assert_eq!(names.len(), 20, "{names:?}");
@@ -141,9 +177,32 @@ fn a_probe_is_answered_and_a_stranger_refused() {
     let pair = Pair::start(&neighbour, "");
     let probe = neighbour.probe("7", SMITH);
     send(&pair, &neighbour, &[probe]);
-    let text = wait_for("the report", || Some(reports(&neighbour.taken())).filter(|all| !all.is_empty()));
+    let text = wait_for("the report", || {
+        Some(reports(&neighbour.taken())).filter(|all| !all.is_empty())
+    });
     assert!(text[0].0.contains("Smith") && text[0].1, "{text:?}");
     assert!(pair.units("board").is_empty());
     let refused = neighbour.send(pair.port, "wrong", &[]);
     assert!(refused.is_err(), "{refused:?}");
+}
+
+#[test]
+fn a_message_comes_to_a_mailbox() {
+    let neighbour = Neighbour::start();
+    let port = free_address();
+    let more = format!("[[x400.route]]\naddress = \"{ALICE}\"\nto = \"store:alice@example.org\"\n");
+    let (system, ports) = start_with_store(options(port, neighbour.address(), &more));
+    let pair = Pair { system, port };
+    pair.wait();
+    send(
+        &pair,
+        &neighbour,
+        &[neighbour.message("1", &[ALICE], |_| {})],
+    );
+    wait_messages(&ports, "alice@example.org", "INBOX", 1);
+    let mut imap = Imap::login(ports.imap, "alice@example.org", "secret");
+    imap.ok("SELECT INBOX");
+    let text = imap.body(1);
+    assert!(text.contains("Subject: Lunch"), "{text}");
+    assert!(text.contains("S=Jones"), "{text}");
 }

@@ -1,12 +1,22 @@
 //! Sections of further services.
 
 use super::{Assembly, yes_or_no};
+use crate::model::Resolver;
 use crate::services::{
     CallAhead, Dkim, Front, RecordSink, Records, Reports, Sendmail, SpfTreatment, WhenUnavailable,
 };
 use crate::watching::Metrics;
 
 impl Assembly {
+    pub(super) fn resolver(&self) -> Resolver {
+        Resolver {
+            servers: self.need("resolver.servers"),
+            zone: self.maybe_path("resolver.zone"),
+            dnssec: self.choice("resolver.dnssec", |text| Some(text == "validate")),
+            trust_anchor: self.maybe_path("resolver.trust_anchor"),
+        }
+    }
+
     pub(super) fn metrics(&self) -> Metrics {
         Metrics {
             listen: self.maybe("metrics.listen"),

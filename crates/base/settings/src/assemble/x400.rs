@@ -66,8 +66,14 @@ impl Assembly {
             password: self.password(&key("password")),
             own_name: own.unwrap_or_else(|| mta_name.to_owned()),
             own_password: self.password(&key("own_password")),
-            addresses: addresses.iter().filter_map(|text| host_and_port(text, PORT)).collect(),
-            from: from.iter().filter_map(|text| text.parse::<IpAddr>().ok()).collect(),
+            addresses: addresses
+                .iter()
+                .filter_map(|text| host_and_port(text, PORT))
+                .collect(),
+            from: from
+                .iter()
+                .filter_map(|text| text.parse::<IpAddr>().ok())
+                .collect(),
             tls: self.choice(&key("tls"), yes_or_no),
             certificate: self.maybe(&key("certificate")),
             is_1984: self.choice(&key("profile"), |text| Some(text == "1984")),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::found::Found;
 use crate::model::Settings;
+use crate::outgoing::LocalDelivery;
 use crate::x400::{X400, X400Password};
 
 /// Characters of the name of an MTA (`ub-mta-name-length` of X.411).
@@ -29,6 +30,12 @@ pub(super) fn check(settings: &Settings, found: &mut Found<'_>) {
     found.socket("x400.socket", &x400.socket);
     peers(x400, found);
     names(x400, found);
+    for (number, route) in (1..).zip(&x400.routes) {
+        if route.to.starts_with("store:") && settings.delivery.local != LocalDelivery::Store {
+            let key = format!("x400.route[{number}].to");
+            found.add(&key, "needs delivery.local = \"store\"");
+        }
+    }
 }
 
 fn peers(x400: &X400, found: &mut Found<'_>) {

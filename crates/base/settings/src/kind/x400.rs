@@ -20,7 +20,11 @@ pub(super) fn address(text: &str) -> Result<String, String> {
 /// Checks a word that becomes part of names of queues, files and lines.
 pub(super) fn word(text: &str) -> Result<String, String> {
     let is_fit = |octet: u8| octet.is_ascii_graphic() && octet != b'/';
-    if text.is_empty() || text.len() > WORD_MAX || !text.bytes().all(is_fit) || text.starts_with('.') {
+    if text.is_empty()
+        || text.len() > WORD_MAX
+        || !text.bytes().all(is_fit)
+        || text.starts_with('.')
+    {
         return Err(format!(
             "expected 1 to {WORD_MAX} visible characters of ASCII without a slash, the first no dot"
         ));
@@ -39,7 +43,9 @@ pub(super) fn host(text: &str) -> Result<String, String> {
 /// Checks an address without a port.
 pub(super) fn ip_address(text: &str) -> Result<String, String> {
     let address = text.parse::<std::net::IpAddr>();
-    address.map(|address| address.to_string()).map_err(|_| "expected an IP address".to_owned())
+    address
+        .map(|address| address.to_string())
+        .map_err(|_| "expected an IP address".to_owned())
 }
 
 /// Host and port of a checked text.

@@ -122,6 +122,7 @@ x400_sections: r#"
 [x400]; listen = ["[::]:25"]; domain = "C=GB" => 4 x400.listen => twice
 [x400]; listen = ["[::]:102"]; domain = "C=GB"; [[x400.peer]]; name = "a"; domain = "C=FR"; password = "p"; password_file = "f" => 10 x400.peer[1].password_file => stands beside
 [x400]; listen = ["[::]:102"]; domain = "C=GB"; [[x400.peer]]; name = "a"; domain = "C=FR"; password = "p"; nameless = "yes" => 10 x400.peer[1].nameless => stands beside password
+[x400]; listen = ["[::]:102"]; domain = "C=GB"; [delivery]; local = "maildir"; [[x400.route]]; address = "C=GB"; to = "store:a" => 10 x400.route[1].to => needs delivery.local = "store"
 [x400]; listen = ["[::]:102"]; domain = "C=GB"; [[x400.gateway]]; name = "a"; [[x400.gateway]]; name = "a" => 9 x400.gateway[2].name => found a twice
 [x400]; listen = ["[::]:102"]; domain = "C=GB"; [[x400.peer]]; name = "a"; domain = "C=FR"; addresses = ["mx"] => 9 x400.peer[1].addresses => expected a host
 "#

@@ -240,6 +240,9 @@ impl Account {
                 settlement,
                 ..
             } => {
+                if job.envelope.head.expires.is_some() {
+                    self.figures.overdue += settlement.expired.len() as u64;
+                }
                 for (recipient, result) in job.envelope.mail.recipients.iter().zip(&attempt.results)
                 {
                     let over = result.disposition == Disposition::Failed

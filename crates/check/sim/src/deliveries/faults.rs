@@ -1,14 +1,23 @@
 //! Faults, and the end of a run.
 
+use std::ops::Range;
 use std::rc::Rc;
+use std::time::Duration;
 
-use super::hops::{DOMAINS, Manner};
+use vere_queue::Envelope;
+
+use super::hops::{self, DOMAINS, Manner};
 use super::operator;
 use super::world::{Event, World};
 use crate::schedule::{MILLI, Micros, SECOND};
 
 /// Within so long after the last fault everything must have ended.
 const END: Micros = 6 * 3_600 * SECOND;
+/// For so long after the last fault a destination may stay away: longer than orders of operators hold its queue, and
+/// than nothing expires after a start.
+const AWAY: Range<Micros> = 420 * SECOND..900 * SECOND;
+/// So much later than its own end a message may end.
+const LATE_MAX: Duration = Duration::from_secs(60);
 
 impl World {
     pub(super) fn fault(self: &Rc<Self>) {
@@ -74,6 +83,40 @@ impl World {
         let mut spool = self.spool.borrow_mut();
         (spool.queues_max, spool.records_max) = (usize::MAX, usize::MAX);
         drop(spool);
+        if self.draw(40) {
+            self.manners.borrow_mut()[0] = self.pick(&[Manner::Down, Manner::SiteDown]);
+            let away = self.span(AWAY);
+            return self.after(away, Event::Back);
+        }
+        self.await_end();
+    }
+
+    /// The destination that stayed away can be reached. Messages that waited there have ended in time.
+    pub(super) fn come_back(self: &Rc<Self>) {
+        self.hold(self.check_overdue());
+        self.note(|| "d0 is back".to_owned());
+        self.manners.borrow_mut()[0] = Manner::Takes;
+        self.await_end();
+    }
+
+    fn check_overdue(&self) -> Result<(), String> {
+        let (now, spool) = (self.time(), self.spool.borrow());
+        let queues = spool.queues.values();
+        let away = queues.filter(|queue| queue.name == hops::domain(0));
+        let records = away.flat_map(|queue| queue.records.values());
+        for (meta, _) in records {
+            let Ok(Envelope { head, .. }) = Envelope::decode(meta) else {
+                continue;
+            };
+            let latest = head.expires.map(|end| end + LATE_MAX);
+            if head.held_until.is_none() && latest.is_some_and(|latest| latest < now) {
+                return Err(format!("{} has not ended yet", head.trace));
+            }
+        }
+        Ok(())
+    }
+
+    fn await_end(&self) {
         self.give_up_at.set(self.now.get() + END);
         self.after(SECOND, Event::Look);
     }

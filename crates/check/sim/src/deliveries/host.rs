@@ -332,6 +332,12 @@ impl Host for SimHost {
     fn tell(&self, happened: &Happened<'_>) {
         self.world
             .note(|| format!("g{}: {}", self.life, brief(happened)));
+        if let Happened::Settled {
+            job, settlement, ..
+        } = happened
+        {
+            self.world.settles(job, settlement);
+        }
         self.world.account.borrow_mut().hears(happened);
     }
 }

@@ -1,10 +1,11 @@
 //! Mail that arrives, and attempts to deliver it.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use vere_delivery::Part;
-use vere_queue::{Envelope, FOREVER, HoldCause, Notify, Recipient};
+use vere_queue::{Envelope, FOREVER, HoldCause, Job, Notify, Recipient, Settlement};
 use vere_spoolwire::Batch;
 use vere_units::TraceId;
 
@@ -83,6 +84,10 @@ impl World {
             envelope.mail.reverse_path.clone_from(&sender);
             envelope.head.priority = self.pick(&[0, 0, 4, -4]);
             envelope.mail.recipients.push(recipient);
+            if self.draw(30) {
+                let lifetime = Duration::from_secs(self.span(0..900));
+                envelope.head.expires = Some(now + lifetime);
+            }
             if self.draw(10) {
                 envelope.head.held_until = Some(FOREVER);
                 envelope.head.held_since = Some(now);
@@ -111,6 +116,15 @@ impl World {
             ));
         }
         self.hold(self.account.borrow().begins(envelope, queue));
+    }
+
+    /// A gateway settles a message.
+    pub(super) fn settles(&self, job: &Job, settlement: &Settlement) {
+        let head = &job.envelope.head;
+        let (end, now) = (head.end(self.policy.expire), self.time());
+        if !settlement.expired.is_empty() && now < end {
+            self.fail(format!("{} expires before {end}", head.trace));
+        }
     }
 
     /// A next hop takes a message.

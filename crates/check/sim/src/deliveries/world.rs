@@ -40,6 +40,8 @@ pub(super) enum Event {
     /// The delivery lease passes to the gateway that has the group.
     Lease(usize),
     Calm,
+    /// A destination that stayed away since the calm can be reached.
+    Back,
     Look,
 }
 
@@ -221,6 +223,7 @@ impl World {
                 }
             }
             Event::Calm => self.calm_down(),
+            Event::Back => self.come_back(),
             Event::Look => self.look(),
         }
     }

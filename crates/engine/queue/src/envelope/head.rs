@@ -63,6 +63,9 @@ pub struct ScheduleHead {
     /// The first time at which a clock behind `accepted` saw the message. One of the two clocks was wrong, and both
     /// times are kept because the wrong clock is unknown.
     pub seen: Option<Timestamp>,
+    /// The end of attempts at this message, by the clock of `accepted`. The end counts in place of the age at which
+    /// messages expire ([`Policy::expire`](crate::Policy::expire)), whether earlier or later. As a time of the record it cannot be the epoch.
+    pub expires: Option<Timestamp>,
     /// The earliest time of the next attempt.
     pub not_before: Option<Timestamp>,
     /// The end of a hold ([`FOREVER`](crate::order::FOREVER): until released).
@@ -93,6 +96,7 @@ impl ScheduleHead {
             trace,
             accepted,
             seen: None,
+            expires: None,
             not_before: None,
             held_until: None,
             held_since: None,
@@ -110,6 +114,25 @@ impl ScheduleHead {
     #[must_use]
     pub fn is_quarantined(&self) -> bool {
         self.held_until.is_some() && self.held_for == HoldCause::Quarantine
+    }
+
+    /// The age at which the message expires, if the message has an end of its own.
+    #[must_use]
+    pub fn lifetime(&self) -> Option<Duration> {
+        let lifetime = |end: Timestamp| end.saturating_since(self.accepted);
+        self.expires.map(lifetime)
+    }
+
+    /// The end of attempts by the clock of `accepted`. `age`: the age at which other messages expire.
+    #[must_use]
+    pub fn end(&self, age: Duration) -> Timestamp {
+        self.expires.unwrap_or(self.accepted + age)
+    }
+
+    /// Replaces the time of acceptance, by another clock. The lifetime stays.
+    pub fn accept_at(&mut self, accepted: Timestamp) {
+        self.expires = self.lifetime().map(|lifetime| accepted + lifetime);
+        self.accepted = accepted;
     }
 
     /// The time of acceptance, by a clock that reads `now`. For an acceptance in the future, either the accepting

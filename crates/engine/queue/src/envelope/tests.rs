@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 pub(crate) fn sample() -> Envelope {
@@ -6,6 +8,7 @@ pub(crate) fn sample() -> Envelope {
             trace: TraceId::new(7),
             accepted: Timestamp::from_millis(1_000),
             seen: None,
+            expires: None,
             not_before: Some(Timestamp::from_millis(2_000)),
             held_until: None,
             held_since: None,
@@ -231,6 +234,101 @@ fn when_it_was_first_seen_stands_behind_everything_else() {
         for end in expected.len() + 1..bytes.len() {
             assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
         }
+    }
+}
+
+/// An older reader skips the field and delivers by age.
+#[test]
+fn the_own_end_stands_behind_everything_else() {
+    let own = Some(Timestamp::from_millis(0x0908));
+    let plain = sample().encode();
+    let mut envelope = sample();
+    envelope.head.expires = own;
+    let bytes = envelope.encode();
+    // No priority, not seen, no cause.
+    let expected = [&plain[..], &[0; 10], &[8, 9, 0, 0, 0, 0, 0, 0]].concat();
+    assert_eq!(bytes, expected);
+    assert_eq!(Envelope::decode(&bytes[..plain.len() + 10]), Ok(sample()));
+    for end in plain.len() + 11..bytes.len() {
+        assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
+    }
+    let none = [&expected[..plain.len() + 10], &[0; 8]].concat();
+    assert_eq!(Envelope::decode(&none), Ok(sample()));
+    let more = [&expected[..], b"fields of a newer program"].concat();
+    assert_eq!(Envelope::decode(&more), Ok(envelope));
+}
+
+#[test]
+fn a_lifetime_stays_when_the_acceptance_moves() {
+    let at = Timestamp::from_millis;
+    let mut head = sample().head;
+    let age = std::time::Duration::from_millis(50);
+    assert_eq!((head.lifetime(), head.end(age)), (None, at(1_050)));
+    head.accept_at(at(700));
+    assert_eq!((head.accepted, head.expires), (at(700), None));
+    head.expires = Some(at(1_000));
+    assert_eq!(head.lifetime(), Some(std::time::Duration::from_millis(300)));
+    assert_eq!(head.end(age), at(1_000));
+    head.accept_at(at(5_000));
+    assert_eq!((head.accepted, head.expires), (at(5_000), Some(at(5_300))));
+    // An end before the acceptance has come.
+    head.expires = Some(at(1));
+    assert_eq!(head.lifetime(), Some(std::time::Duration::ZERO));
+}
+
+/// Any head that the schedule makes: the cause is of a hold, and no time is the epoch.
+fn head() -> impl Strategy<Value = ScheduleHead> {
+    let time = || (1_u64..).prop_map(Timestamp::from_millis);
+    let maybe = move || proptest::option::of(time());
+    let cause = prop_oneof![
+        Just(HoldCause::Operator),
+        Just(HoldCause::Sending),
+        Just(HoldCause::Quarantine)
+    ];
+    let hold = proptest::option::of((time(), maybe(), cause));
+    let times = (time(), maybe(), maybe(), maybe(), hold);
+    let rest = (any::<bool>(), any::<u16>(), any::<bool>(), -9_i8..=9);
+    let reply = proptest::option::of("[a-z ]{1,40}");
+    (times, rest, any::<u32>(), reply).prop_map(|(times, rest, size, last_reply)| {
+        let (accepted, seen, expires, not_before, hold) = times;
+        let (is_released, attempts, delay_noticed, priority) = rest;
+        ScheduleHead {
+            seen,
+            expires,
+            not_before,
+            held_until: hold.map(|hold| hold.0),
+            held_since: hold.and_then(|hold| hold.1),
+            held_for: hold.map(|hold| hold.2).unwrap_or_default(),
+            is_released,
+            attempts,
+            delay_noticed,
+            priority,
+            size,
+            last_reply,
+            ..ScheduleHead::new(TraceId::new(accepted.as_millis() / 2), accepted, 0)
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_head_survives_its_record(head in head()) {
+        let envelope = Envelope { head, ..sample() };
+        let bytes = envelope.encode();
+        prop_assert_eq!(Envelope::decode(&bytes), Ok(envelope.clone()));
+        // The end of attempts takes nothing from what older programs read.
+        if envelope.head.expires.is_some() {
+            let mut older = envelope;
+            older.head.expires = None;
+            prop_assert_eq!(Envelope::decode(&bytes[..bytes.len() - 8]), Ok(older));
+        }
+    }
+
+    #[test]
+    fn no_octets_are_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let _ = Envelope::decode(&bytes);
     }
 }
 

@@ -2,8 +2,11 @@
 //! entries, and an index by trace id.
 //!
 //! A message costs [`ENTRY_OCTETS`] and 5 to 11 octets in the index, whatever the size of envelope
-//! and body, which come back from the spool. No operation here reads other entries than the entries
+//! and body, which come back from the spool. A message with a lifetime of its own costs 8 octets more,
+//! beside the entries of its chunk. No operation here reads other entries than the entries
 //! named in the call.
+
+use std::time::Duration;
 
 use hashbrown::HashTable;
 use vere_units::{QueueId, RecordId, Timestamp, TraceId};
@@ -16,6 +19,8 @@ pub(super) const NONE: Slot = Slot::MAX;
 pub(super) const ENTRY_OCTETS: usize = 64;
 /// Entries that are allocated and freed together: 256 KiB.
 const CHUNK: usize = 4096;
+/// The lifetime of a message that expires by the age of all messages.
+const NO_LIFETIME: u64 = u64::MAX;
 
 /// The state of a message in its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +145,8 @@ const fn some(slot: Slot) -> Option<Slot> {
 #[derive(Debug, Default)]
 struct Chunk {
     entries: Vec<Entry>,
+    /// Lifetimes in ms of the entries in the same places, or [`NO_LIFETIME`]; empty until an entry has a lifetime.
+    lifetimes: Vec<u64>,
     /// The first free place of the chunk; further free places follow through their links.
     free: Slot,
     used: usize,
@@ -193,6 +200,9 @@ impl Entries {
         let place = slot as usize % CHUNK;
         chunk.free = chunk.entries[place].links[Chain::Place as usize].next;
         chunk.entries[place] = entry;
+        if let Some(lifetime) = chunk.lifetimes.get_mut(place) {
+            *lifetime = NO_LIFETIME;
+        }
         chunk.used += 1;
         if chunk.free == NONE {
             chunk.listed = false;
@@ -230,6 +240,7 @@ impl Entries {
         }
         self.chunks[number as usize] = Chunk {
             entries,
+            lifetimes: Vec::new(),
             free: first,
             used: 0,
             listed: true,
@@ -265,6 +276,25 @@ impl Entries {
             chunk.listed = true;
             self.room.push(number);
         }
+    }
+
+    /// The age at which an entry expires, if the entry has a lifetime of its own.
+    pub(super) fn lifetime(&self, slot: Slot) -> Option<Duration> {
+        let lifetimes = &self.chunks[slot as usize / CHUNK].lifetimes;
+        let lifetime = lifetimes.get(slot as usize % CHUNK).copied();
+        lifetime
+            .filter(|millis| *millis != NO_LIFETIME)
+            .map(Duration::from_millis)
+    }
+
+    /// Gives an entry a lifetime of its own, once.
+    pub(super) fn set_lifetime(&mut self, slot: Slot, lifetime: Duration) {
+        let lifetimes = &mut self.chunks[slot as usize / CHUNK].lifetimes;
+        if lifetimes.is_empty() {
+            *lifetimes = vec![NO_LIFETIME; CHUNK];
+        }
+        let millis = u64::try_from(lifetime.as_millis()).unwrap_or(NO_LIFETIME);
+        lifetimes[slot as usize % CHUNK] = millis.min(NO_LIFETIME - 1);
     }
 
     /// The entries of a message: one per queue that holds it.
@@ -369,6 +399,26 @@ mod tests {
             entries.find_record(TraceId::new(1), QueueId(1), RecordId(2)),
             None
         );
+    }
+
+    #[test]
+    fn a_lifetime_is_of_one_entry_and_not_of_the_next_in_its_place() {
+        let mut entries = Entries::default();
+        let first = entries.insert(entry(0));
+        let second = entries.insert(entry(1));
+        assert!(
+            entries.chunks[0].lifetimes.is_empty(),
+            "mail without lifetimes costs nothing"
+        );
+        let day = Duration::from_secs(86_400);
+        entries.set_lifetime(first, day);
+        entries.set_lifetime(second, Duration::MAX);
+        assert_eq!(entries.lifetime(first), Some(day));
+        let longest = Duration::from_millis(NO_LIFETIME - 1);
+        assert_eq!(entries.lifetime(second), Some(longest));
+        entries.remove(first);
+        assert_eq!(entries.insert(entry(2)), first);
+        assert_eq!(entries.lifetime(first), None);
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl Queues {
 
     /// Marks a message as held that is in no list.
     pub(super) fn keep_held(&mut self, slot: Slot, until: Timestamp, due: Timestamp) {
+        self.drop_end(slot);
         let entry = &mut self.entries[slot];
         entry.standing = Standing::Held;
         entry.due = until;
@@ -121,6 +122,7 @@ impl Queues {
     /// Removes a held message from the wheel and from the due times. The caller updates the
     /// counters.
     pub(super) fn no_longer_held(&mut self, slot: Slot) {
+        self.await_end(slot);
         if self.entries[slot].due != FOREVER {
             self.wheel.remove(&mut self.entries, slot);
         }
@@ -130,6 +132,7 @@ impl Queues {
     /// Handles the end of a hold, after the wheel has returned the message.
     pub(super) fn hold_over(&mut self, slot: Slot, now: Timestamp) {
         let due = self.held.due.remove(&slot);
+        self.await_end(slot);
         self.totals.held -= 1;
         if let Some(queue) = self.queues.get_mut(self.entries[slot].queue) {
             queue.held -= 1;

@@ -127,11 +127,17 @@ pub enum TopOrder {
 }
 
 impl Queue {
+    /// The destination's last reply that was no success.
+    fn last_reply<'a>(&'a self, queues: &'a Queues) -> Option<&'a str> {
+        let site = self.site.and_then(|id| queues.gates.get(id));
+        let suspended = site.filter(|gate| gate.suspended_until.is_some());
+        let said = suspended.and_then(|gate| gate.last_reply.as_deref());
+        said.or(self.last_reply.as_deref())
+    }
+
     fn summary(&self, queues: &Queues) -> QueueSummary {
         let site = self.site.and_then(|id| queues.gates.get(id));
         let suspended = site.and_then(|gate| gate.suspended_until);
-        let said = site.filter(|_| suspended.is_some());
-        let said = said.and_then(|gate| gate.last_reply.as_deref());
         QueueSummary {
             destination: self.destination.clone(),
             messages: self.messages,
@@ -151,7 +157,7 @@ impl Queue {
             paused_until: self.paused_until.or(suspended),
             held_until: self.held_until,
             oldest: self.order.head().map(|slot| queues.entries[slot].accepted),
-            last_reply: said.or(self.last_reply.as_deref()).map(str::to_owned),
+            last_reply: self.last_reply(queues).map(str::to_owned),
             last_answer: Some(self.last_answer.clone()).filter(|said| !said.is_empty()),
         }
     }
@@ -216,6 +222,14 @@ impl Queues {
                 .map_or(u64::MAX, |slot| self.entries[slot].accepted.as_millis()),
             TopOrder::Name => 0,
         }
+    }
+
+    /// The last reply of a destination that fails: the destination cannot be reached, or the last try failed.
+    #[must_use]
+    pub fn failure(&self, number: QueueId) -> Option<&str> {
+        let queue = self.queues.get(number)?;
+        let fails = self.gates.is_probing(queue);
+        queue.last_reply(self).filter(|_| fails)
     }
 
     /// Counters over all queues.

@@ -37,6 +37,8 @@ pub(super) struct Queue {
     pub(super) serial: u32,
     /// Messages about to be admitted.
     pub(super) expected: u32,
+    /// Messages with an end of their own.
+    pub(super) dated: u32,
     /// Whether the queue is listed in the ages.
     pub(super) aged: Cell<bool>,
     /// Messages admitted since this process knows the queue, and messages that left the queue for
@@ -121,6 +123,7 @@ impl Queue {
             used_at: now,
             serial,
             expected: 0,
+            dated: 0,
             aged: Cell::new(false),
             came: 0,
             left: 0,

@@ -100,6 +100,7 @@ impl Queues {
             }
         }
         self.held.step(step);
+        self.renew_ends();
         self.ages.step(step);
         for slot in waiting {
             self.wheel.insert(&mut self.entries, slot);

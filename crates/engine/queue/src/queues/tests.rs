@@ -11,6 +11,7 @@ mod gates;
 mod heads;
 mod held;
 mod model;
+mod overdue;
 mod quarantine;
 mod retire;
 mod sites;

@@ -97,19 +97,22 @@ impl Queues {
         self.job(slot)
     }
 
-    /// The oldest expired message of a queue that is neither in flight nor held.
+    /// The oldest message of a queue that has expired by age, and is neither in flight nor held. Messages with an end
+    /// of their own are left out ([`overdue`](Self::overdue)).
     #[must_use]
     pub fn first_expired(&self, number: QueueId, now: Timestamp) -> Option<RecordId> {
         let queue = self.queues.get(number)?;
-        // A held queue keeps expired messages too.
-        let mut at = queue.order.head().filter(|_| queue.held_until.is_none());
+        // A held queue keeps expired messages too. A queue of messages with ends of their own need not be searched.
+        let by_age = queue.held_until.is_none() && queue.dated as usize != queue.messages;
+        let mut at = queue.order.head().filter(|_| by_age);
         while let Some(slot) = at {
             let entry = &self.entries[slot];
-            // Acceptance order is expiry order, so the first young record ends the search.
+            // Acceptance order is the order of expiry by age, so the first young record ends the search.
             if !self.is_expired(entry.accepted, now) {
                 return None;
             }
-            if !matches!(entry.standing, Standing::InFlight | Standing::Held) {
+            let is_busy = matches!(entry.standing, Standing::InFlight | Standing::Held);
+            if !is_busy && self.entries.lifetime(slot).is_none() {
                 return Some(entry.record);
             }
             at = self.entries.next(Chain::Order, slot);
@@ -142,7 +145,7 @@ impl Queues {
         }
     }
 
-    /// Whether a message of this acceptance time is given up at its next failure.
+    /// Whether a message of this acceptance time, without an end of its own, is given up at its next failure.
     #[must_use]
     pub fn is_expired(&self, accepted: Timestamp, now: Timestamp) -> bool {
         now >= self.spared_until && now.saturating_since(accepted) >= self.policy.expire
@@ -244,7 +247,7 @@ impl Queues {
     /// writing.
     fn settle_by_clock(&self, job: &Job, attempt: &Attempt, now: Timestamp) -> Settlement {
         let (entry, recorded) = (&self.entries[job.slot], &job.envelope);
-        let over = self.is_expired(entry.accepted, now);
+        let over = self.is_over(job.slot, now);
         // The message is due by the clock in memory, whatever the record says. By the record's
         // time, the attempt would look like an operator's retry.
         let was_due = entry.due <= now && recorded.head.not_before.is_some_and(|due| due > now);
@@ -256,7 +259,8 @@ impl Queues {
             envelope.head.not_before = None;
         }
         if entry.accepted != recorded.head.accepted {
-            (envelope.head.accepted, envelope.head.seen) = (entry.accepted, None);
+            envelope.head.accept_at(entry.accepted);
+            envelope.head.seen = None;
         }
         let mut settlement = settle_aged(&envelope, attempt, &self.policy, now, over);
         // After a step of the clock, the remaining envelope is written with the times of the new
@@ -264,6 +268,7 @@ impl Queues {
         let rest = settlement.remaining.as_mut();
         if let Some(rest) = rest.filter(|_| recorded.head.seen == Some(entry.accepted)) {
             (rest.head.accepted, rest.head.seen) = (recorded.head.accepted, recorded.head.seen);
+            rest.head.expires = recorded.head.expires;
         }
         settlement
     }

@@ -12,10 +12,11 @@ use serde::Serialize;
 use vere_units::ByteSize;
 
 use super::line::{Line, encoded};
+use crate::clock::wall_clock;
 use crate::error::OpenError;
 use crate::keep::{Keeper, Kept};
 use crate::name::Day;
-use crate::writer::{sync_folder, wall_clock};
+use crate::writer::sync_folder;
 
 /// The version of the lines.
 const VERSION: u32 = 1;

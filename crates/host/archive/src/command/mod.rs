@@ -26,7 +26,7 @@ pub use verify::{VerifyOptions, verify};
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// There is no archive.
-    #[error("no archive in {}; expected the directory of [x400] archive_path, or that an MTA has written there", .0.display())]
+    #[error("no archive in {}: expected a directory in which an MTA with x400.archive = \"yes\" has written", .0.display())]
     NoArchive(PathBuf),
     /// The archive cannot be read.
     #[error(transparent)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use vere_checksum::crc32;
 
 use super::ReadAt as _;
-use super::find::Found;
+use super::found::Found;
 use super::scan::{each_piece, is_sound};
 use super::segment::Segment;
 use crate::error::ReadError;

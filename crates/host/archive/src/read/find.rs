@@ -11,11 +11,12 @@ use vere_units::Timestamp;
 
 use super::content::describe;
 use super::folder::{days, segments};
+use super::found::Found;
 use super::issue::Issues;
 use super::query::Query;
-use super::segment::{Row, Segment};
+use super::row::Row;
+use super::segment::Segment;
 use crate::error::ReadError;
-use crate::format::Fields;
 use crate::name::{Day, EntryId, MINUTE_MILLIS, SegmentName};
 
 /// Bits of a trace id below its milliseconds since 1970.
@@ -43,17 +44,6 @@ impl Default for Page {
             newest: false,
         }
     }
-}
-
-/// An entry that meets the conditions.
-#[derive(Debug, Clone, Copy)]
-pub struct Found<'a> {
-    /// The entry.
-    pub id: EntryId,
-    /// Octets of the APDU.
-    pub octets: u64,
-    /// The fields.
-    pub fields: Fields<'a>,
 }
 
 /// What a search met.

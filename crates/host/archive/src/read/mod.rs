@@ -5,8 +5,10 @@
 mod content;
 mod find;
 mod folder;
+mod found;
 mod issue;
 mod query;
+mod row;
 mod scan;
 mod segment;
 mod verify;
@@ -17,11 +19,13 @@ use std::io;
 
 pub(crate) use content::is_content_sound;
 pub use content::{copy_content, describe};
-pub use find::{Found, Page, SearchSummary, find};
+pub use find::{Page, SearchSummary, find};
 pub(crate) use folder::{days, segments};
+pub use found::Found;
 pub use issue::{Issue, Issues};
 pub use query::Query;
-pub(crate) use segment::{Row, Segment};
+pub(crate) use row::Row;
+pub(crate) use segment::Segment;
 pub use verify::{Verified, check_segment, verify};
 
 /// Octets that are read at places.

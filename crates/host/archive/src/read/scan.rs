@@ -8,7 +8,7 @@ use vere_checksum::{Crc32, crc32};
 
 use super::ReadAt;
 use super::issue::Issue;
-use super::segment::{Row, Tell, Visit};
+use super::row::{Row, Tell, Visit};
 use super::window::Window;
 use crate::format::{EntryHead, FILE_HEAD_OCTETS, FileHead, FileKind, HEAD_OCTETS, decode};
 
@@ -48,7 +48,7 @@ impl<'a, F: ReadAt> Scan<'a, F> {
         }
     }
 
-    /// Compares the checksum of each APDU too.
+    /// Compares the checksum of each APDU too; damaged entries are visited as such.
     #[must_use]
     pub(crate) const fn with_sums(mut self) -> Self {
         self.sums = true;
@@ -98,27 +98,25 @@ impl<'a, F: ReadAt> Scan<'a, F> {
                 self.at = head.end();
                 continue;
             };
-            if sums && !is_sound(self.file, &head)? {
-                // Content is damaged; the fields are sound, and so the entry is one, unless it is the last.
-                if let Some(from) = damaged.take() {
-                    tell_gap(tell, from, self.at);
-                }
-                tell(Issue::OctetsDamaged { at: self.at });
-                self.at = head.end();
-                continue;
-            }
             if let Some(from) = damaged.take() {
                 tell_gap(tell, from, self.at);
+            }
+            let is_sound = !sums || is_sound(self.file, &head)?;
+            if !is_sound {
+                tell(Issue::OctetsDamaged { at: self.at });
             }
             let row = Row {
                 offset: self.at,
                 octets: head.octets,
                 meta,
                 fields,
+                is_sound,
             };
             let flow = visit(&row);
             self.at = head.end();
-            self.end = self.at;
+            if is_sound {
+                self.end = self.at;
+            }
             if flow.is_break() {
                 return Ok(flow);
             }

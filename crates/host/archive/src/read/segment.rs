@@ -9,32 +9,15 @@ use vere_checksum::crc32;
 
 use super::ReadAt;
 use super::issue::Issue;
+use super::row::{Row, Tell, Visit};
 use super::scan::{Scan, nonce_of};
 use super::window::Window;
 use crate::error::ReadError;
 use crate::format::{
-    FILE_HEAD_OCTETS, Fields, FileHead, FileKind, RECORD_HEAD_OCTETS, Record, Summary,
-    TRAILER_OCTETS, decode,
+    FILE_HEAD_OCTETS, FileHead, FileKind, RECORD_HEAD_OCTETS, Record, Summary, TRAILER_OCTETS,
+    decode,
 };
 use crate::name::SegmentName;
-
-/// An entry as a reader meets it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Row<'a> {
-    /// The place of its head.
-    pub offset: u64,
-    /// Octets of the APDU.
-    pub octets: u64,
-    /// The encoded fields.
-    pub meta: &'a [u8],
-    /// The fields.
-    pub fields: Fields<'a>,
-}
-
-/// Takes entries until it breaks.
-pub(crate) type Visit<'a> = dyn FnMut(&Row<'_>) -> ControlFlow<()> + 'a;
-/// Takes issues.
-pub(crate) type Tell<'a> = dyn FnMut(Issue) + 'a;
 
 /// How far an index goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,6 +189,7 @@ impl<F: ReadAt> Segment<F> {
                 octets,
                 meta: octets_of_meta,
                 fields,
+                is_sound: true,
             };
             ends.is_stopped = visit(&row).is_break();
             ends.segment = end;

@@ -9,7 +9,8 @@ use vere_checksum::{Crc32, crc32};
 use super::ReadAt;
 use super::folder::{days, segments};
 use super::issue::{Issue, Issues};
-use super::segment::{Row, Segment, Tell};
+use super::row::{Row, Tell};
+use super::segment::Segment;
 use crate::error::ReadError;
 use crate::name::SegmentName;
 
@@ -112,26 +113,26 @@ impl Counts {
 fn check<F: ReadAt>(segment: &Segment<F>, tell: &mut Tell<'_>) -> io::Result<Counts> {
     let (mut indexed, mut there) = (Counts::default(), Counts::default());
     let ends = segment.walk_index(tell, &mut |row| indexed.add(row))?;
-    // Without content, as the index does not know of damaged content.
+    // The index does not know of damaged content.
     let mut within = Counts::default();
-    let _ = segment
-        .scan_all(&mut |_| {})?
-        .walk(&mut |_| {}, &mut |row| {
-            if row.offset < ends.segment {
-                let _ = within.add(row);
-            }
-            ControlFlow::Continue(())
-        })?;
-    if (indexed.entries, indexed.sum.finish()) != (within.entries, within.sum.finish()) {
-        tell(Issue::IndexDiffers);
-    }
-    let scan = segment.scan_all(tell)?.with_sums();
     // A complete segment has no end that a write has left.
     let mut tell_end = |issue| match issue {
         Issue::Unfinished { at, octets } if ends.is_complete => tell(Issue::Gap { at, octets }),
         other => tell(other),
     };
-    let _ = scan.walk(&mut tell_end, &mut |row| there.add(row))?;
+    let scan = segment.scan_all(&mut tell_end)?.with_sums();
+    let _ = scan.walk(&mut tell_end, &mut |row| {
+        if row.offset < ends.segment {
+            let _ = within.add(row);
+        }
+        match row.is_sound {
+            true => there.add(row),
+            false => ControlFlow::Continue(()),
+        }
+    })?;
+    if (indexed.entries, indexed.sum.finish()) != (within.entries, within.sum.finish()) {
+        tell(Issue::IndexDiffers);
+    }
     if ends.is_complete {
         let summary = segment.summary()?.unwrap_or_default();
         if summary.entries != indexed.entries {

@@ -106,3 +106,8 @@ pub(super) fn write_all(output: &mut dyn Output, pieces: &mut [IoSlice<'_>]) -> 
     }
     Ok(())
 }
+
+/// A random number for a segment.
+pub(super) fn random() -> io::Result<u64> {
+    getrandom::u64().map_err(|error| io::Error::other(error.to_string()))
+}

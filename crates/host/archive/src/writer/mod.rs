@@ -2,80 +2,39 @@
 
 mod current;
 mod disk;
+mod options;
 mod repair;
+mod shared;
 mod thread;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use vere_units::{ByteSize, Timestamp};
+use tokio::sync::{Semaphore, oneshot};
+use vere_units::Timestamp;
 
 use self::disk::{Disk, RealDisk};
+use self::shared::{Job, Shared};
 use self::thread::Writer;
+use crate::clock::wall_clock;
 use crate::entry::Entry;
 use crate::error::{ArchiveError, OpenError};
 use crate::format::{META_OCTETS_MAX, encoded_len};
 use crate::keep::{Keeper, Kept};
 
 pub(crate) use self::disk::sync_folder;
+pub use self::options::{ArchiveOptions, Figures};
 
 /// The file whose lock says that a process writes.
 const LOCK_NAME: &str = "lock";
 /// The unit in which waiting octets are counted.
 const PERMIT_OCTETS: u64 = 1 << 10;
-/// A segment with more octets is closed, also within its minute.
-const SEGMENT_OCTETS_MAX: u64 = 4 << 30;
-
-/// How an archive is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArchiveOptions {
-    /// Whole days older than this are removed: at the opening, and once a day. Zero: nothing is removed.
-    pub keep: Duration,
-    /// Octets of entries in memory; further callers wait. An entry above the bound waits for all others. Default 64 MiB.
-    pub waiting_octets_max: ByteSize,
-    /// Zero: [`Archive::add`] is ready when the entry is on stable storage. Else: `add` is ready when the operating
-    /// system has the entry, and a sync follows within this time; after a cut of power the entries of this time may be
-    /// missing. Default zero.
-    pub sync_within: Duration,
-    /// A segment with more octets is closed, also within its minute. Default 4 GiB.
-    pub segment_octets_max: ByteSize,
-}
-
-impl Default for ArchiveOptions {
-    fn default() -> Self {
-        Self {
-            keep: Duration::ZERO,
-            waiting_octets_max: ByteSize::mib(64),
-            sync_within: Duration::ZERO,
-            segment_octets_max: ByteSize::new(SEGMENT_OCTETS_MAX),
-        }
-    }
-}
-
-/// What an archive has done since it was opened.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Entries written.
-    pub entries: u64,
-    /// Octets of their APDUs.
-    pub octets: u64,
-    /// Entries that were refused.
-    pub failed: u64,
-    /// Syncs.
-    pub syncs: u64,
-    /// Microseconds of all syncs together.
-    pub sync_micros: u64,
-}
 
 /// An archive, open for writing by one process. Dropping it writes what waits and ends the thread.
 #[derive(Debug)]
@@ -98,47 +57,6 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // A child between fork and exec has the file too, and would keep the lock.
         let _ = self.0.unlock();
-    }
-}
-
-/// An entry and its caller.
-#[derive(Debug)]
-struct Job {
-    entry: Entry,
-    done: oneshot::Sender<Result<(), ArchiveError>>,
-    /// Counted as long as the entry is in memory.
-    room: OwnedSemaphorePermit,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    work: Condvar,
-    counts: Counts,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    jobs: VecDeque<Job>,
-    /// No further entries are accepted.
-    stop: bool,
-    /// The thread has ended.
-    ended: bool,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    entries: AtomicU64,
-    octets: AtomicU64,
-    failed: AtomicU64,
-    syncs: AtomicU64,
-    sync_micros: AtomicU64,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics while holding the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -270,17 +188,4 @@ fn lock(folder: &Path) -> Result<Lock, OpenError> {
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_owned())),
         Err(TryLockError::Error(error)) => Err(OpenError::at(&path)(error)),
     }
-}
-
-/// A random number for a segment.
-fn random() -> io::Result<u64> {
-    getrandom::u64().map_err(|error| io::Error::other(error.to_string()))
-}
-
-/// The clock of this machine.
-pub(crate) fn wall_clock() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -126,6 +126,10 @@ struct Index {
 
 impl Index {
     fn add(&mut self, row: &Row<'_>) -> ControlFlow<()> {
+        // A damaged entry at the end is cut, and is no entry.
+        if !row.is_sound {
+            return ControlFlow::Continue(());
+        }
         let record = Record::Entry {
             offset: row.offset,
             octets: row.octets,

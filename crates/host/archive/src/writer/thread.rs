@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use vere_units::Timestamp;
 
 use super::current::Current;
-use super::disk::Disk;
-use super::{ArchiveOptions, Job, Shared, random};
+use super::disk::{Disk, random};
+use super::options::ArchiveOptions;
+use super::shared::{Job, Shared};
 use crate::entry::Entry;
 use crate::error::ArchiveError;
 use crate::name::{DAY_MINUTES, Day, MINUTE_MILLIS, SegmentName};

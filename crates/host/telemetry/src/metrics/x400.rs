@@ -65,20 +65,29 @@ impl X400Metrics {
     pub(super) fn declare(to: &mut Declarations) -> Self {
         to.section("X.400");
         Self {
-            connections: to.gauge("x400_connections", "Connections of callers that are open now"),
+            connections: to.gauge(
+                "x400_connections",
+                "Connections of callers that are open now",
+            ),
             connections_refused: to.counter(
                 "x400_connections_refused",
                 "Connections closed at once (x400.connections_max)",
             ),
             binds: to.counters("x400_binds", "Binds of callers"),
             associations: to.gauges("x400_associations", "Associations that are open now"),
-            received: to.counters("x400_received", "Messages, probes and reports that are safe"),
+            received: to.counters(
+                "x400_received",
+                "Messages, probes and reports that are safe",
+            ),
             received_bytes: to.counter("x400_received_bytes", "Octets of the contents of these"),
             receiving_bytes: to.gauge(
                 "x400_receiving_bytes",
                 "Octets in memory of units that peers are sending (limits.body_memory_max)",
             ),
-            refused: to.counter("x400_refused", "Transfers that were not taken: the peer keeps the unit"),
+            refused: to.counter(
+                "x400_refused",
+                "Transfers that were not taken: the peer keeps the unit",
+            ),
             reports: to.counter("x400_reports", "Reports that this MTA has written"),
         }
     }

@@ -14,7 +14,7 @@ use vere_x400::Apdu;
 
 use super::{Accepted, Desk, Unaccepted};
 use crate::intake::{NotTaken, Origin, Taken};
-use crate::listeners::Reception;
+use crate::reception::Reception;
 use crate::process::{Group, Process};
 
 /// Peers in one answer; a client asks for the next ones.

@@ -12,9 +12,7 @@ use vere_mta400::{
     Arrival, Destination, Mta, Names as Known, Peers, RouteSetting, Routes, Site, Source,
     Submission, Terms,
 };
-use vere_x400::{
-    Apdu, GlobalDomainIdentifier, MtaBindResult, MtaResponder, OrAddress, Time,
-};
+use vere_x400::{Apdu, GlobalDomainIdentifier, MtaBindResult, MtaResponder, OrAddress, Time};
 
 /// The name and the password by which the neighbour calls.
 pub(crate) const NAME: &str = "neighbour";
@@ -67,7 +65,11 @@ impl Neighbour {
                     let Ok(caller) = respond(&responder, Box::new(stream), remote).await else {
                         return;
                     };
-                    assert!(caller.asked().has_password(OURS.as_bytes()), "{:?}", caller.asked());
+                    assert!(
+                        caller.asked().has_password(OURS.as_bytes()),
+                        "{:?}",
+                        caller.asked()
+                    );
                     if let Ok(open) = caller.answer(async { Decision::Accept(us()) }).await {
                         take(open, &taken).await;
                     }
@@ -86,7 +88,12 @@ impl Neighbour {
     }
 
     /// Transfers units, one behind the other, and gives the outcomes.
-    pub(crate) fn send(&self, to: SocketAddr, password: &str, units: &[Apdu]) -> Result<Vec<Outcome>, String> {
+    pub(crate) fn send(
+        &self,
+        to: SocketAddr,
+        password: &str,
+        units: &[Apdu],
+    ) -> Result<Vec<Outcome>, String> {
         let bind = introduction(NAME, password.as_bytes()).expect("a name");
         let peer = Peer::new(vec![to], bind);
         self.runtime.block_on(async {
@@ -104,14 +111,22 @@ impl Neighbour {
     }
 
     /// A message to these addresses, as the neighbour transfers it.
-    pub(crate) fn message(&self, id: &str, to: &[&str], change: impl FnOnce(&mut Submission)) -> Apdu {
+    pub(crate) fn message(
+        &self,
+        id: &str,
+        to: &[&str],
+        change: impl FnOnce(&mut Submission),
+    ) -> Apdu {
         let mut submission = Submission {
             originator: ORIGINATOR.parse().expect("an address"),
             recipients: to.iter().map(|to| address(to)).collect(),
             ..Submission::default()
         };
         change(&mut submission);
-        let message = self.mta.site.compose(&submission, "Lunch", "At noon?\r\n", id);
+        let message = self
+            .mta
+            .site
+            .compose(&submission, "Lunch", "At noon?\r\n", id);
         self.onward(Apdu::Message(message.expect("a message")), id)
     }
 
@@ -122,7 +137,7 @@ impl Neighbour {
             recipients: vec![address(to)],
             ..Submission::default()
         };
-        
+
         let probe = self.mta.site.probe(&submission, Some(10), id);
         self.onward(Apdu::Probe(probe.expect("a probe")), id)
     }

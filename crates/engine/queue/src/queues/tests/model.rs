@@ -16,6 +16,7 @@ enum Step {
         body: usize,
         later: Option<u64>,
         aside: bool,
+        lifetime: Option<u64>,
     },
     Work {
         queue: QueueId,
@@ -63,8 +64,9 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let queue = (0..NUMBERS).prop_map(QueueId);
     prop_oneof![
-        4 => (queue.clone(), 0_usize..3_000, proptest::option::of(0_u64..200_000), proptest::bool::weighted(0.2))
-            .prop_map(|(queue, body, later, aside)| Step::Admit { queue, body, later, aside }),
+        4 => (queue.clone(), 0_usize..3_000, proptest::option::of(0_u64..200_000), proptest::bool::weighted(0.2),
+            proptest::option::of(0_u64..1_000_000))
+            .prop_map(|(queue, body, later, aside, lifetime)| Step::Admit { queue, body, later, aside, lifetime }),
         6 => queue.clone().prop_map(|queue| Step::Work { queue }),
         4 => (any::<usize>(), 0_u8..3).prop_map(|(nth, outcome)| Step::Settle { nth, outcome }),
         4 => any::<usize>().prop_map(|nth| Step::Write { nth }),
@@ -141,7 +143,21 @@ impl World {
                 body,
                 later,
                 aside,
-            } => self.admit(queue, body, later, aside),
+                lifetime,
+            } => {
+                let after = |millis| self.now + std::time::Duration::from_millis(millis);
+                let head = ScheduleHead {
+                    not_before: later.map(after),
+                    expires: lifetime.map(after),
+                    held_until: aside.then_some(FOREVER),
+                    held_for: match aside {
+                        true => HoldCause::Quarantine,
+                        false => HoldCause::Operator,
+                    },
+                    ..fresh(self.next.0, self.now).head
+                };
+                self.admit(queue, body, head);
+            }
             Step::Work { queue } => {
                 self.poll();
                 let job = self.queues.take(queue, true, self.now);
@@ -265,20 +281,12 @@ impl World {
         }
     }
 
-    fn admit(&mut self, queue: QueueId, body: usize, later: Option<u64>, aside: bool) {
+    fn admit(&mut self, queue: QueueId, body: usize, head: ScheduleHead) {
         let record = self.next;
         self.next = record.next();
+        let size = u32::try_from(body).expect("small");
         let envelope = Envelope {
-            head: ScheduleHead {
-                not_before: later.map(|later| self.now + std::time::Duration::from_millis(later)),
-                size: u32::try_from(body).expect("small"),
-                held_until: aside.then_some(FOREVER),
-                held_for: match aside {
-                    true => HoldCause::Quarantine,
-                    false => HoldCause::Operator,
-                },
-                ..fresh(record.0, self.now).head
-            },
+            head: ScheduleHead { size, ..head },
             ..fresh(record.0, self.now)
         };
         let body = Bytes::from(vec![b'x'; body]);
@@ -389,6 +397,40 @@ impl World {
         assert_eq!(queues.head_octets(), held);
     }
 
+    /// What has an end of its own and may expire is in the set of ends, and found when the end has come.
+    fn check_ends(&self, number: QueueId) {
+        let Self { queues, .. } = self;
+        let listed: Vec<_> = queues.list(number, None, usize::MAX).collect();
+        let own = |record| self.spool[self.place(number, record)].2.head.expires;
+        let dated = self.spool.iter().filter(|one| one.0 == number);
+        let dated = dated.filter(|one| one.2.head.expires.is_some()).count();
+        let queue = queues.queues.get(number).expect("registered");
+        assert_eq!(queue.dated as usize, dated);
+        let free = listed.iter().filter(|one| one.standing != Standing::Held);
+        let free: BTreeSet<_> = free
+            .filter(|one| own(one.record).is_some())
+            .map(|one| one.record)
+            .collect();
+        let noted = queues.ends.slots().map(|slot| &queues.entries[slot]);
+        let noted: BTreeSet<_> = noted
+            .filter(|entry| entry.queue == number)
+            .map(|entry| entry.record)
+            .collect();
+        assert_eq!(noted, free);
+        let waits =
+            |one: &&MessageSummary| matches!(one.standing, Standing::Ready | Standing::Deferred);
+        let over = |one: &&MessageSummary| own(one.record).is_some_and(|end| end <= self.now);
+        let expected: Vec<_> = listed.iter().filter(waits).filter(over).copied().collect();
+        assert_eq!(queues.overdue(number, self.now, usize::MAX), expected);
+        for one in &listed {
+            let is_overdue = queues.is_overdue(number, one.record, one.trace, self.now);
+            assert_eq!(is_overdue, expected.contains(one));
+        }
+        let before = number.0.checked_sub(1).map(QueueId);
+        let is_next = queues.next_overdue(before, self.now) == Some(number);
+        assert_eq!(is_next, !expected.is_empty());
+    }
+
     /// How many of these messages are ready and in memory.
     fn at_hand(&self, number: QueueId, listed: &[MessageSummary]) -> usize {
         let Self { queues, .. } = self;
@@ -457,6 +499,9 @@ proptest! {
         for step in &steps {
             world.step(step);
             world.check();
+            for number in (0..NUMBERS).map(QueueId) {
+                world.check_ends(number);
+            }
         }
         world.drain();
         world.check();
