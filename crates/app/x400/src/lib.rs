@@ -22,7 +22,8 @@ use vere_process::outcome::Outcome;
 use vere_settings::{Settings, X400};
 
 pub use args::{
-    ArchiveCommand, ExportArgs, FindArgs, PeersArgs, PriorityWord, ProbeArgs, QueryArgs, ReportWord, RouteArgs, SendArgs, ShowArgs, TermArgs, X400Command,
+    ArchiveCommand, ExportArgs, FindArgs, PeersArgs, PriorityWord, ProbeArgs, QueryArgs,
+    ReportWord, RouteArgs, SendArgs, ShowArgs, TermArgs, X400Command,
 };
 pub use when::{Past, PastError, When, WhenError};
 

@@ -131,4 +131,4 @@ fn absent(socket: &Path, error: &std::io::Error) -> Failure {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -83,7 +83,8 @@ impl FromStr for Past {
         let day = || format!("{text}T00:00:00Z").parse().map(Self::At);
         let span = || text.parse().map(Self::Ago);
         let read = text.parse().map(Self::At).or_else(|_| day());
-        read.or_else(|_| span()).map_err(|_| PastError(text.to_owned()))
+        read.or_else(|_| span())
+            .map_err(|_| PastError(text.to_owned()))
     }
 }
 

@@ -64,7 +64,7 @@ fn indefinite(octets: &[u8]) -> Vec<u8> {
     while let [tag, after @ ..] = rest {
         assert_ne!(tag & 0x1F, 0x1F, "short tags only");
         let (length, head) = match after[0] {
-            short @ 0..0x80 => (usize::from(short), 1),
+            short @ 0..=0x7F => (usize::from(short), 1),
             0x81 => (usize::from(after[1]), 2),
             0x82 => (usize::from(after[1]) << 8 | usize::from(after[2]), 3),
             other => panic!("a length of {other}"),

@@ -113,7 +113,12 @@ async fn serve(
         group: Rc::clone(&group),
         reception: Rc::clone(&reception),
     };
-    spawn_local(gateways::serve(Rc::new(desk), Rc::clone(&process.gateways), socket, stop.subscribe()));
+    spawn_local(gateways::serve(
+        Rc::new(desk),
+        Rc::clone(&process.gateways),
+        socket,
+        stop.subscribe(),
+    ));
     let watched = tls.clone();
     spawn_local(async move { watched.watch().await });
     let mut signals = Signals::new()?;

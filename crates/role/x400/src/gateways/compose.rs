@@ -12,7 +12,12 @@ use vere_x400::{Apdu, ContentType, OrAddress, PerMessageIndicators};
 const SUBJECT_MAX: usize = 128;
 
 /// A message of these fields, or what is wrong with them.
-pub(super) fn message(site: &Site, fields: &Message, octets: Bytes, id: &str) -> Result<Apdu, String> {
+pub(super) fn message(
+    site: &Site,
+    fields: &Message,
+    octets: Bytes,
+    id: &str,
+) -> Result<Apdu, String> {
     let submission = Submission {
         originator: address("originator", &fields.originator)?,
         recipients: recipients(&fields.recipients)?,
@@ -47,12 +52,16 @@ pub(super) fn message(site: &Site, fields: &Message, octets: Bytes, id: &str) ->
             let subject = subject.unwrap_or_default();
             let characters = subject.chars().count();
             if characters > SUBJECT_MAX {
-                return Err(format!("subject: expected at most {SUBJECT_MAX} characters; found {characters}"));
+                return Err(format!(
+                    "subject: expected at most {SUBJECT_MAX} characters; found {characters}"
+                ));
             }
             site.compose(&submission, subject, &text(&octets)?, id)
         }
     };
-    message.map(Apdu::Message).map_err(|error| error.to_string())
+    message
+        .map(Apdu::Message)
+        .map_err(|error| error.to_string())
 }
 
 /// A probe of these fields, or what is wrong with them.
@@ -76,7 +85,10 @@ fn indicators(content: bool, conversion_prohibited: bool, alternate: bool) -> Pe
     let mut indicators = PerMessageIndicators::default();
     for (on, indicator) in [
         (content, PerMessageIndicators::CONTENT_RETURN_REQUEST),
-        (conversion_prohibited, PerMessageIndicators::IMPLICIT_CONVERSION_PROHIBITED),
+        (
+            conversion_prohibited,
+            PerMessageIndicators::IMPLICIT_CONVERSION_PROHIBITED,
+        ),
         (alternate, PerMessageIndicators::ALTERNATE_RECIPIENT_ALLOWED),
     ] {
         if on {
@@ -88,14 +100,19 @@ fn indicators(content: bool, conversion_prohibited: bool, alternate: bool) -> Pe
 
 fn recipients(texts: &[String]) -> Result<Vec<OrAddress>, String> {
     let texts = texts.iter().enumerate();
-    texts.map(|(place, text)| address(&format!("recipient {}", place.saturating_add(1)), text)).collect()
+    texts
+        .map(|(place, text)| address(&format!("recipient {}", place.saturating_add(1)), text))
+        .collect()
 }
 
 fn address(field: &str, text: &str) -> Result<OrAddress, String> {
     read(field, text)
 }
 
-fn optional<T: FromStr<Err: Display>>(field: &str, text: Option<&str>) -> Result<Option<T>, String> {
+fn optional<T: FromStr<Err: Display>>(
+    field: &str,
+    text: Option<&str>,
+) -> Result<Option<T>, String> {
     text.map(|text| read(field, text)).transpose()
 }
 
@@ -106,7 +123,10 @@ fn read<T: FromStr<Err: Display>>(field: &str, text: &str) -> Result<T, String> 
 /// The text with lines that end with CR LF.
 fn text(octets: &[u8]) -> Result<String, String> {
     let text = std::str::from_utf8(octets).map_err(|error| {
-        format!("text: expected UTF-8; found another octet at {}", error.valid_up_to())
+        format!(
+            "text: expected UTF-8; found another octet at {}",
+            error.valid_up_to()
+        )
     })?;
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -142,7 +162,12 @@ mod tests {
     }
 
     fn made(fields: &Message, text: &str) -> Result<vere_x400::Message, String> {
-        match message(&site(), fields, Bytes::copy_from_slice(text.as_bytes()), "id-1")? {
+        match message(
+            &site(),
+            fields,
+            Bytes::copy_from_slice(text.as_bytes()),
+            "id-1",
+        )? {
             Apdu::Message(message) => Ok(message),
             other => panic!("{other}"),
         }
@@ -161,15 +186,37 @@ mod tests {
         };
         let message = made(&fields, "a\nb\r\nc\rd").unwrap();
         let envelope = &message.envelope;
-        assert_eq!(envelope.per_recipient_fields[0].recipient_name.to_string(), "S=Smith;P=Acme;A=Carrier;C=GB".parse::<OrAddress>().unwrap().to_string());
+        assert_eq!(
+            envelope.per_recipient_fields[0].recipient_name.to_string(),
+            "S=Smith;P=Acme;A=Carrier;C=GB"
+                .parse::<OrAddress>()
+                .unwrap()
+                .to_string()
+        );
         assert_eq!(envelope.priority, vere_x400::Priority::Urgent);
-        assert_eq!(envelope.deferred_delivery_time.unwrap().to_string(), "2026-11-29T12:00:00Z");
-        assert!(envelope.extensions.find(StandardExtension::LatestDeliveryTime).is_some());
-        assert_eq!(envelope.per_message_indicators.to_string(), "alternate-recipient-allowed, content-return-request");
-        let Ok(InformationObject::Ipm(ipm)) = InformationObject::decode(&message.content.to_bytes()) else {
+        assert_eq!(
+            envelope.deferred_delivery_time.unwrap().to_string(),
+            "2026-11-29T12:00:00Z"
+        );
+        assert!(
+            envelope
+                .extensions
+                .find(StandardExtension::LatestDeliveryTime)
+                .is_some()
+        );
+        assert_eq!(
+            envelope.per_message_indicators.to_string(),
+            "alternate-recipient-allowed, content-return-request"
+        );
+        let Ok(InformationObject::Ipm(ipm)) =
+            InformationObject::decode(&message.content.to_bytes())
+        else {
             panic!("an interpersonal message");
         };
-        assert_eq!(ipm.body.first().and_then(BodyPart::to_text).as_deref(), Some("a\r\nb\r\nc\rd"));
+        assert_eq!(
+            ipm.body.first().and_then(BodyPart::to_text).as_deref(),
+            Some("a\r\nb\r\nc\rd")
+        );
         assert_eq!(ipm.heading.subject.unwrap().0.text(), "Gr\u{fc}\u{df}e");
     }
 
@@ -180,7 +227,13 @@ mod tests {
             ..fields()
         };
         let message = made(&fields, "UNB+\n").unwrap();
-        assert_eq!((message.envelope.content_type.short(), message.content.to_bytes()), ("35".to_owned(), Bytes::from_static(b"UNB+\n")));
+        assert_eq!(
+            (
+                message.envelope.content_type.short(),
+                message.content.to_bytes()
+            ),
+            ("35".to_owned(), Bytes::from_static(b"UNB+\n"))
+        );
     }
 
     #[test]
@@ -191,16 +244,46 @@ mod tests {
             made(&fields, "text").unwrap_err()
         };
         for (error, expected) in [
-            (with(|fields| fields.originator = "Jones".to_owned()), "originator: expected "),
-            (with(|fields| fields.originator.clear()), "originator: expected an O/R address"),
-            (with(|fields| fields.recipients.push("X=1".to_owned())), "recipient 2: expected a keyword"),
-            (with(|fields| fields.recipients.clear()), "expected a recipient; found none"),
-            (with(|fields| fields.deferred_until = Some("tomorrow".to_owned())), "deferred_until: expected a time"),
-            (with(|fields| fields.latest_delivery = Some(String::new())), "latest_delivery: expected a time"),
-            (with(|fields| fields.alternate_recipient = Some("?".to_owned())), "alternate_recipient: expected"),
-            (with(|fields| fields.content_type = Some("edi".to_owned())), "content_type: expected a content type"),
-            (with(|fields| fields.subject = Some("x".repeat(129))), "subject: expected at most 128 characters; found 129"),
-            (with(|fields| fields.subject = Some("\u{20ac}".to_owned())), "subject: "),
+            (
+                with(|fields| fields.originator = "Jones".to_owned()),
+                "originator: expected ",
+            ),
+            (
+                with(|fields| fields.originator.clear()),
+                "originator: expected an O/R address",
+            ),
+            (
+                with(|fields| fields.recipients.push("X=1".to_owned())),
+                "recipient 2: expected a keyword",
+            ),
+            (
+                with(|fields| fields.recipients.clear()),
+                "expected a recipient; found none",
+            ),
+            (
+                with(|fields| fields.deferred_until = Some("tomorrow".to_owned())),
+                "deferred_until: expected a time",
+            ),
+            (
+                with(|fields| fields.latest_delivery = Some(String::new())),
+                "latest_delivery: expected a time",
+            ),
+            (
+                with(|fields| fields.alternate_recipient = Some("?".to_owned())),
+                "alternate_recipient: expected",
+            ),
+            (
+                with(|fields| fields.content_type = Some("edi".to_owned())),
+                "content_type: expected a content type",
+            ),
+            (
+                with(|fields| fields.subject = Some("x".repeat(129))),
+                "subject: expected at most 128 characters; found 129",
+            ),
+            (
+                with(|fields| fields.subject = Some("\u{20ac}".to_owned())),
+                "subject: ",
+            ),
             (
                 with(|fields| {
                     fields.subject = Some(String::new());
@@ -211,9 +294,15 @@ mod tests {
         ] {
             assert!(error.starts_with(expected), "{error} for {expected}");
         }
-        assert_eq!(made(&fields(), "\u{20ac}").unwrap_err(), "text: expected characters of ISO 8859-1; found '\u{20ac}'");
+        assert_eq!(
+            made(&fields(), "\u{20ac}").unwrap_err(),
+            "text: expected characters of ISO 8859-1; found '\u{20ac}'"
+        );
         let broken = message(&site(), &fields(), Bytes::from_static(b"ab\xff"), "id-1");
-        assert_eq!(broken.unwrap_err(), "text: expected UTF-8; found another octet at 2");
+        assert_eq!(
+            broken.unwrap_err(),
+            "text: expected UTF-8; found another octet at 2"
+        );
     }
 
     #[test]
@@ -229,8 +318,15 @@ mod tests {
             panic!("a probe");
         };
         assert_eq!(made.content_length, Some(7));
-        assert_eq!(made.per_message_indicators.to_string(), "implicit-conversion-prohibited");
+        assert_eq!(
+            made.per_message_indicators.to_string(),
+            "implicit-conversion-prohibited"
+        );
         let nobody = Probe::default();
-        assert!(probe(&site(), &nobody, "id-1").unwrap_err().starts_with("originator: "));
+        assert!(
+            probe(&site(), &nobody, "id-1")
+                .unwrap_err()
+                .starts_with("originator: ")
+        );
     }
 }

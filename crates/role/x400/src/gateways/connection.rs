@@ -120,7 +120,8 @@ impl<D: Desk> Connection<D> {
                 break;
             }
             let reads = reading && self.server.wants_input();
-            self.waits.reads(Instant::now(), reads && self.server.end_of_input().is_err());
+            self.waits
+                .reads(Instant::now(), reads && self.server.end_of_input().is_err());
             match self.step(&piece, reads.then_some(&mut buffer)).await {
                 Step::Wrote(Ok(count)) => {
                     piece.advance(count.min(piece.len()));
@@ -222,7 +223,10 @@ impl<D: Desk> Connection<D> {
                 self.waits.done(&id);
                 if let Some(answer) = self.delivered.remove(&id) {
                     // The worker may have ended; the message is then delivered again.
-                    let _ = answer.send(Results { results, own_reports });
+                    let _ = answer.send(Results {
+                        results,
+                        own_reports,
+                    });
                 }
             }
             ServerEvent::Submit {
@@ -249,7 +253,11 @@ impl<D: Desk> Connection<D> {
                 self.server.answer_peers(&ask.tag, rows, false);
             }
             ServerEvent::Ask(ask) => {
-                self.server.refuse(&ask.tag, false, "expected a question such as peers; found none");
+                self.server.refuse(
+                    &ask.tag,
+                    false,
+                    "expected a question such as peers; found none",
+                );
             }
             ServerEvent::End(fault) => {
                 let gateway = self.line.as_ref().map(|(name, _)| &**name);
@@ -272,7 +280,8 @@ impl<D: Desk> Connection<D> {
         }
         self.waits.attached();
         let site = &mta.site;
-        self.server.attached(&site.mta_name.text(), &site.domain.to_string());
+        self.server
+            .attached(&site.mta_name.text(), &site.domain.to_string());
     }
 
     /// Hands a unit over to the MTA, which answers later.

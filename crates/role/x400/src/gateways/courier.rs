@@ -40,7 +40,10 @@ impl Courier for GatewayCourier {
     type Session = GatewaySession;
 
     async fn find(&self, _: &vere_queue::Destination) -> Result<SiteName, Unroutable> {
-        Ok(SiteName::new([(&*format!("gateway {}", self.name), 0)], None))
+        Ok(SiteName::new(
+            [(&*format!("gateway {}", self.name), 0)],
+            None,
+        ))
     }
 
     fn site<'a>(&self, route: &'a SiteName) -> &'a SiteName {
@@ -56,10 +59,12 @@ impl Courier for GatewayCourier {
                 name: name.clone(),
                 slot,
             }),
-            None if process.gateways.attached(name) > 0 => {
-                Err(Unroutable::Site(format!("the window of gateway {name} is full")))
-            }
-            None => Err(Unroutable::Temporary(format!("no program is attached as gateway {name}"))),
+            None if process.gateways.attached(name) > 0 => Err(Unroutable::Site(format!(
+                "the window of gateway {name} is full"
+            ))),
+            None => Err(Unroutable::Temporary(format!(
+                "no program is attached as gateway {name}"
+            ))),
         }
     }
 
@@ -69,7 +74,11 @@ impl Courier for GatewayCourier {
 }
 
 impl Session for GatewaySession {
-    async fn send(&mut self, envelope: &Rc<Envelope>, body: Bytes) -> Result<Attempt, BeforeMessage> {
+    async fn send(
+        &mut self,
+        envelope: &Rc<Envelope>,
+        body: Bytes,
+    ) -> Result<Attempt, BeforeMessage> {
         if !self.slot.is_open() {
             return Err(BeforeMessage);
         }
@@ -90,7 +99,9 @@ impl Session for GatewaySession {
             rest = later;
             let results = self.part(envelope, &body, now).await;
             attempt.reports_taken_over |= results.own_reports;
-            attempt.results.extend(results.results.into_iter().map(result));
+            attempt
+                .results
+                .extend(results.results.into_iter().map(result));
         }
         Ok(attempt)
     }
@@ -168,7 +179,11 @@ fn facts(unit: &Apdu) -> Deliver {
         Apdu::Report(report) => Deliver {
             kind: UnitKind::Report,
             about: Some(report.content.subject_identifier.to_string()),
-            content_type: report.content.content_type.as_ref().map(|kind| kind.short()),
+            content_type: report
+                .content
+                .content_type
+                .as_ref()
+                .map(|kind| kind.short()),
             ..deliver
         },
     }

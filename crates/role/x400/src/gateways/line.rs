@@ -73,7 +73,10 @@ impl Gateways {
         });
         let name = name.to_ascii_lowercase();
         let mut lines = self.lines.borrow_mut();
-        lines.entry(name.clone()).or_default().push(Rc::clone(&line));
+        lines
+            .entry(name.clone())
+            .or_default()
+            .push(Rc::clone(&line));
         LineEnd {
             orders: ordered,
             name,
@@ -85,14 +88,21 @@ impl Gateways {
 
     /// Connections of a gateway.
     pub(crate) fn attached(&self, name: &str) -> usize {
-        self.lines.borrow().get(&name.to_ascii_lowercase()).map_or(0, Vec::len)
+        self.lines
+            .borrow()
+            .get(&name.to_ascii_lowercase())
+            .map_or(0, Vec::len)
     }
 
     /// A place in the window of the connection that has most room.
     pub(super) fn slot(&self, name: &str) -> Option<Slot> {
         let lines = self.lines.borrow();
         let room = |line: &&Rc<Line>| line.window.saturating_sub(line.used.get());
-        let line = lines.get(&name.to_ascii_lowercase())?.iter().max_by_key(room).filter(|line| room(line) > 0)?;
+        let line = lines
+            .get(&name.to_ascii_lowercase())?
+            .iter()
+            .max_by_key(room)
+            .filter(|line| room(line) > 0)?;
         line.used.set(line.used.get().saturating_add(1));
         Some(Slot(Rc::clone(line)))
     }

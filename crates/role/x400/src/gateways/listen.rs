@@ -29,7 +29,8 @@ pub(crate) async fn serve<D: Desk>(
             match place {
                 Some(_place) => connection.run().await,
                 None => {
-                    let error = format!("expected at most {CONNECTIONS_MAX} connections; found more");
+                    let error =
+                        format!("expected at most {CONNECTIONS_MAX} connections; found more");
                     connection.turn_away(&error).await;
                 }
             }

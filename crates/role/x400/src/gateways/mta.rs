@@ -13,9 +13,10 @@ use vere_units::Timestamp;
 use vere_x400::Apdu;
 
 use super::{Accepted, Desk, Unaccepted};
-use crate::intake::{NotTaken, Origin, Taken};
-use crate::reception::Reception;
+use crate::intake::{NotTaken, Taken};
+use crate::origin::Origin;
 use crate::process::{Group, Process};
+use crate::reception::Reception;
 
 /// Peers in one answer; a client asks for the next ones.
 const PEERS: usize = 1_000;
@@ -34,8 +35,13 @@ impl MtaDesk {
 
     /// The queues by their destinations, in lower case.
     fn queues(&self) -> HashMap<String, QueueSummary> {
-        let all = self.group.queues.look(|queues| queues.summaries(None, usize::MAX));
-        all.into_iter().map(|one| (one.destination.to_string(), one)).collect()
+        let all = self
+            .group
+            .queues
+            .look(|queues| queues.summaries(None, usize::MAX));
+        all.into_iter()
+            .map(|one| (one.destination.to_string(), one))
+            .collect()
     }
 
     fn row(&self, name: &str) -> PeerRow {
@@ -53,7 +59,9 @@ impl MtaDesk {
 /// What the queue of a peer says.
 fn fill(row: &mut PeerRow, queue: &QueueSummary, now: Timestamp) {
     row.queued = u64::try_from(queue.messages).unwrap_or(u64::MAX);
-    row.oldest_s = queue.oldest.map(|oldest| now.saturating_since(oldest).as_secs());
+    row.oldest_s = queue
+        .oldest
+        .map(|oldest| now.saturating_since(oldest).as_secs());
     let next = queue.paused_until.filter(|until| *until > now);
     row.next_attempt_s = next.map(|until| until.saturating_since(now).as_secs());
     row.last_error.clone_from(&queue.last_reply);
@@ -80,7 +88,10 @@ impl Desk for MtaDesk {
 
     fn octets_max(&self) -> u64 {
         let settings = self.process().settings();
-        settings.x400.as_ref().map_or(0, |x400| x400.size_max.as_u64())
+        settings
+            .x400
+            .as_ref()
+            .map_or(0, |x400| x400.size_max.as_u64())
     }
 
     fn identifier(&self) -> String {

@@ -91,9 +91,14 @@ impl Waits {
         }
         if over(self.read) {
             let seconds = STALL.as_secs();
-            return because(format!("expected the rest of a frame; found nothing for {seconds} s"));
+            return because(format!(
+                "expected the rest of a frame; found nothing for {seconds} s"
+            ));
         }
         let (id, _) = self.deliveries.iter().find(|(_, until)| **until <= now)?;
-        because(format!("expected done for delivery {id} within {} s", ANSWER.as_secs()))
+        because(format!(
+            "expected done for delivery {id} within {} s",
+            ANSWER.as_secs()
+        ))
     }
 }
