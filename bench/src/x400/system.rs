@@ -208,30 +208,31 @@ fn write_settings(
     let (mta, domain) = (names::MTA, names::domain(names::DOMAIN));
     let archive = if archive { "yes" } else { "no" };
     let mut text = format!(
-        "[spool]\ndurability = \"{}\"\n[delivery]\nretry = [\"5s\"]\n\
+        "[spool]\ndurability = \"{}\"\n[delivery]\nlocal = \"maildir\"\n\
          [x400]\nlisten = [\"{listen}\"]\nmta_name = \"{mta}\"\ndomain = \"{domain}\"\n\
-         archive = \"{archive}\"\n",
+         archive = \"{archive}\"\nretry = [\"2s\"]\n",
         durability.word()
     );
     for number in 1..=SOURCES {
-        // Reports to sources find nobody.
-        text += &peer_lines(&names::source(number), "127.0.0.1:9");
+        // A source is never called.
+        text += &peer_lines(&names::source(number), None);
     }
     for (number, address) in (1..).zip(sinks) {
         let name = names::sink(number);
         let route = names::domain(&names::private(&name));
-        text += &peer_lines(&name, &address.to_string());
+        text += &peer_lines(&name, Some(*address));
         text += &format!("[[x400.route]]\naddress = \"{route}\"\nto = \"peer:{name}\"\n");
     }
     let settings = Settings::new(&folder.join("data"), &[]).with(&text);
     settings.nodes(&["a", "b"])?.write(folder)
 }
 
-fn peer_lines(name: &str, address: &str) -> String {
+fn peer_lines(name: &str, address: Option<SocketAddr>) -> String {
     let (domain, password) = (names::domain(&names::private(name)), names::PASSWORD);
+    let addresses: Vec<String> = address.iter().map(ToString::to_string).collect();
     format!(
-        "[[x400.peer]]\nname = \"{name}\"\nmta_name = \"{name}\"\ndomain = \"{domain}\"\n\
-         addresses = [\"{address}\"]\npassword = \"{password}\"\nour_password = \"{password}\"\n"
+        "[[x400.peer]]\nname = \"{name}\"\ndomain = \"{domain}\"\naddresses = {addresses:?}\n\
+         password = \"{password}\"\nown_password = \"{password}\"\n"
     )
 }
 
