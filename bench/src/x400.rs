@@ -32,7 +32,7 @@ use crate::peer::{self, OURS};
 use crate::process::guard;
 
 use load::Loads;
-use plan::{ASSOCIATIONS, Case, LONG, MIDDLE, Plan, SHORT};
+use plan::{Case, LONG, MIDDLE, Plan, SHORT};
 pub use plan::{Durability, Part};
 use results::Results;
 pub use sink::{SinkArgs, run as receive};
@@ -211,6 +211,7 @@ fn within(
 
 #[cfg(test)]
 mod tests {
+    use super::plan::ASSOCIATIONS;
     use super::*;
 
     #[test]

@@ -61,7 +61,7 @@ impl<'a> Loads<'a> {
         let before = self.taken();
         let mut source = source(self.system, case, None)?;
         let queue = case.queue();
-        let mut run = |source: &mut Child, time: Duration| {
+        let run = |source: &mut Child, time: Duration| {
             let until = Instant::now() + time;
             while Instant::now() < until {
                 check(self.system)?;

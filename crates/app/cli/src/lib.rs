@@ -158,7 +158,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
-        command: vere_app_x400::X400Command,
+        command: Box<vere_app_x400::X400Command>,
     },
     /// Maintain the mail store's files while the system is stopped; `explain` at any time.
     Store {

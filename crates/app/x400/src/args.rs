@@ -23,7 +23,7 @@ pub enum X400Command {
     /// message is safe in the queue.
     ///
     /// Example: vere x400 send --from 'S=Jones;P=Acme;A=Carrier;C=GB' --to 'S=Smith;P=Acme;A=Carrier;C=GB' < text
-    Send(SendArgs),
+    Send(Box<SendArgs>),
     /// Ask whether a message could be delivered, without sending one.
     ///
     /// Reports to the originator answer: they arrive where messages to the originator do.

@@ -13,6 +13,9 @@ mod show;
 mod talk;
 mod when;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -80,6 +80,28 @@ fn ports(offset: u16) -> Result<[u16; PORTS.len()], Failure> {
     Ok(ports)
 }
 
+/// The section of the MTA of X.400, at this port.
+fn mta_text(port: u16) -> String {
+    format!(
+        r#"# An MTA of X.400: vere x400 send --to 'S=Alice; P=Demo; A=Test; C=GB'
+[x400]
+listen = ["127.0.0.1:{port}"]
+mta_name = "demo"
+domain = "C=GB; A=Test; P=Demo"
+[[x400.route]]
+address = "S=Alice; P=Demo; A=Test; C=GB"
+to = "store:alice@demo.test"
+[[x400.route]]
+address = "S=Bob; P=Demo; A=Test; C=GB"
+to = "file:bob"                      # data/x400/users/bob
+[[x400.route]]
+address = "P=Demo; A=Test; C=GB"
+to = "unknown"
+
+"#
+    )
+}
+
 fn config_text(offset: u16) -> Result<String, Failure> {
     let [
         smtp,
@@ -96,6 +118,7 @@ fn config_text(offset: u16) -> Result<String, Failure> {
         node_b,
         sink,
     ] = ports(offset)?;
+    let mta = mta_text(x400);
     Ok(format!(
         r#"# The demo of `make run`. Change it as you like: it is written once. `kill -HUP` of `vere demo run`
 # puts most changes in force. docs/reference/config.md explains every key.
@@ -127,22 +150,7 @@ listen = ["127.0.0.1:{dnsbl}"]
 name = "bl.demo.test"
 data = ["ip4set:block-list"]
 
-# An MTA of X.400: vere x400 send --to 'S=Alice; P=Demo; A=Test; C=GB'
-[x400]
-listen = ["127.0.0.1:{x400}"]
-mta_name = "demo"
-domain = "C=GB; A=Test; P=Demo"
-[[x400.route]]
-address = "S=Alice; P=Demo; A=Test; C=GB"
-to = "store:alice@demo.test"
-[[x400.route]]
-address = "S=Bob; P=Demo; A=Test; C=GB"
-to = "file:bob"                      # data/x400/users/bob
-[[x400.route]]
-address = "P=Demo; A=Test; C=GB"
-to = "unknown"
-
-[delivery]
+{mta}[delivery]
 local = "store"                      # "maildir" files mail below data/maildir instead
 
 [relay]

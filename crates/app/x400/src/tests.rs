@@ -1,0 +1,3 @@
+//! The commands beside other programs.
+
+mod python;
