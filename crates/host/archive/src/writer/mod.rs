@@ -3,7 +3,7 @@
 mod current;
 mod disk;
 mod options;
-mod repair;
+pub(crate) mod repair;
 mod shared;
 mod thread;
 

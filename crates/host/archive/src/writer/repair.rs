@@ -23,7 +23,7 @@ const DAYS: usize = 2;
 
 /// Completes the segments of the newest days, and of the day of the clock. A segment that cannot be completed, as on a
 /// full disk, stays as it is: readers need no repair, and new entries go into new segments.
-pub(super) fn repair(folder: &Path, now: Timestamp) -> Result<(), OpenError> {
+pub(crate) fn repair(folder: &Path, now: Timestamp) -> Result<(), OpenError> {
     let mut all = days(folder).map_err(opening)?;
     let today = Day::of(now);
     let newest = all.split_off(all.len().saturating_sub(DAYS));
