@@ -112,6 +112,7 @@ mod tests {
             "filter",
             "explain",
             "reports",
+            "x400",
         ];
         for name in &names {
             let group = name.split('-').nth(1).unwrap_or_default();

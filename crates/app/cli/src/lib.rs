@@ -153,6 +153,13 @@ enum Command {
         #[command(subcommand)]
         command: vere_mount::FsCommand,
     },
+    /// Send, show and route X.400 messages; list the peers of the X.400 MTA.
+    X400 {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: vere_app_x400::X400Command,
+    },
     /// Maintain the mail store's files while the system is stopped; `explain` at any time.
     Store {
         #[command(flatten)]
@@ -282,6 +289,9 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Fs { command } => {
             let (text, code) = vere_mount::run(&command)?;
             return Ok(Outcome::Report(text, code));
+        }
+        Command::X400 { config, command } => {
+            return vere_app_x400::run(&command, || config.load());
         }
         Command::Dial { config, args } => return dial::run(&args, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1)?,

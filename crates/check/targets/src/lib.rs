@@ -11,6 +11,7 @@
 #![allow(clippy::panic, reason = "a panic is how a target reports")]
 
 mod archive;
+mod attach;
 mod authentication;
 mod ber;
 mod choice;
@@ -90,6 +91,8 @@ targets! {
     signwire: signwire::frames, signwire::SEEDS;
     handoff_delivery: handoff_delivery::frame, handoff_delivery::SEEDS;
     handoff_question: handoff_question::frames, handoff_question::SEEDS;
+    attach_server: attach::server, attach::SERVER_SEEDS;
+    attach_client: attach::client, attach::CLIENT_SEEDS;
     dns_query: dns_query::packet, dns_query::SEEDS;
     spf: spf::policies, spf::SEEDS;
     authentication: authentication::messages, authentication::SEEDS;

@@ -37,7 +37,7 @@ pub struct RecordRecipient {
     pub address: String,
     /// The place in the envelope, from 0.
     pub place: u32,
-    /// Whether a report about a delivery is due.
+    /// Whether a report about a delivery is due: on request, and about a probe always. A peer writes it itself.
     pub tell_success: bool,
     /// Whether a report about a failure is due.
     pub tell_failure: bool,
@@ -68,7 +68,7 @@ impl Outcome {
     #[must_use]
     pub fn record(&self, part: &Onward) -> Record {
         // A gateway says what it has delivered; a peer reports by itself.
-        let local = part.destination.peer().is_none();
+        let ends = part.destination.peer().is_none();
         let originator = match &self.apdu {
             Apdu::Report(report) => {
                 return Record {
@@ -79,7 +79,7 @@ impl Outcome {
             Apdu::Message(message) => &message.envelope.originator_name,
             Apdu::Probe(probe) => &probe.originator_name,
         };
-        let recipient = |place: &u32| self.recipient(*place, local);
+        let recipient = |place: &u32| self.recipient(*place, ends);
         Record {
             reverse_path: Some(originator.to_string()),
             recipients: part.recipients.iter().filter_map(recipient).collect(),
@@ -87,7 +87,7 @@ impl Outcome {
     }
 
     /// The recipient of a message or a probe at a place.
-    fn recipient(&self, place: u32, local: bool) -> Option<RecordRecipient> {
+    fn recipient(&self, place: u32, ends: bool) -> Option<RecordRecipient> {
         let index = usize::try_from(place).ok()?;
         let (name, asked) = match &self.apdu {
             Apdu::Message(message) => {
@@ -100,12 +100,13 @@ impl Outcome {
             }
             Apdu::Report(_) => return None,
         };
-        let told = asked.contains(PerRecipientIndicators::ORIGINATING_MTA_REPORT)
+        let told = matches!(self.apdu, Apdu::Probe(_))
+            || asked.contains(PerRecipientIndicators::ORIGINATING_MTA_REPORT)
             || asked.contains(PerRecipientIndicators::ORIGINATOR_REPORT);
         Some(RecordRecipient {
             address: name.to_string(),
             place,
-            tell_success: local && told,
+            tell_success: ends && told,
             tell_failure: true,
         })
     }

@@ -1,5 +1,6 @@
 //! Messages and probes from plain fields, for `vere x400 send` and `vere x400 probe`.
 
+use bytes::Bytes;
 use vere_ber::{Explicit, ObjectIdentifier, PrintableString, StringError, TeletexString};
 use vere_x400::ipm::{
     BodyPart, BodyPartError, Heading, InformationObject, Ipm, IpmIdentifier, OrDescriptor,
@@ -103,13 +104,7 @@ impl Site {
     ) -> Result<Message, SubmissionError> {
         let part = BodyPart::text(text)?;
         let subject = TeletexString::new(subject).map_err(SubmissionError::Subject)?;
-        let mut envelope = self.envelope(submission, types_of(&part), id)?;
-        envelope.priority = submission.priority;
-        envelope.deferred_delivery_time = submission.not_before;
-        if let Some(latest) = submission.latest {
-            let value = ExtensionValue::LatestDeliveryTime(latest);
-            envelope.extensions.set(&value);
-        }
+        let envelope = self.timed_envelope(submission, types_of(&part), id)?;
         let heading = heading(submission, subject, id);
         let ipm = Ipm {
             heading,
@@ -119,6 +114,28 @@ impl Site {
         Ok(Message {
             envelope,
             content: Content::new(InformationObject::Ipm(ipm).encode()),
+        })
+    }
+
+    /// Makes a message with a content of any type, whose octets stay as they are. `id` is as in [`Self::compose`]. The
+    /// envelope has no encoded information types: only the content knows them.
+    ///
+    /// # Errors
+    /// [`SubmissionError::NoRecipients`].
+    pub fn enclose(
+        &self,
+        submission: &Submission,
+        content_type: ContentType,
+        content: Bytes,
+        id: &str,
+    ) -> Result<Message, SubmissionError> {
+        let mut envelope =
+            self.timed_envelope(submission, EncodedInformationTypes::default(), id)?;
+        envelope.original_encoded_information_types = None;
+        envelope.content_type = content_type;
+        Ok(Message {
+            envelope,
+            content: Content::new(content),
         })
     }
 
@@ -139,6 +156,23 @@ impl Site {
         };
         let envelope = self.envelope(&submission, ia5(), id)?;
         Ok(into_probe(envelope, content_octets))
+    }
+
+    /// The envelope of a message: with grade and times, which a probe does not have.
+    fn timed_envelope(
+        &self,
+        submission: &Submission,
+        types: EncodedInformationTypes,
+        id: &str,
+    ) -> Result<MessageTransferEnvelope, SubmissionError> {
+        let mut envelope = self.envelope(submission, types, id)?;
+        envelope.priority = submission.priority;
+        envelope.deferred_delivery_time = submission.not_before;
+        if let Some(latest) = submission.latest {
+            let value = ExtensionValue::LatestDeliveryTime(latest);
+            envelope.extensions.set(&value);
+        }
+        Ok(envelope)
     }
 
     fn envelope(

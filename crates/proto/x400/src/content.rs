@@ -3,6 +3,7 @@
 use vere_ber::{ObjectIdentifier, PrintableString, Tag, alias, bits, choice, codes, record};
 
 use std::fmt;
+use std::str::FromStr;
 
 codes! {
     /// `BuiltInContentType`
@@ -31,6 +32,39 @@ impl ContentType {
     pub const P2: Self = Self::BuiltIn(BuiltInContentType::InterpersonalMessaging1984);
     /// Interpersonal messages of X.420 (1988) and later, called P22.
     pub const P22: Self = Self::BuiltIn(BuiltInContentType::InterpersonalMessaging1988);
+
+    /// The number of a built-in type or the object identifier, as [`FromStr`] reads them.
+    #[must_use]
+    pub fn short(&self) -> String {
+        match self {
+            Self::BuiltIn(built_in) => built_in.code().to_string(),
+            Self::Extended(identifier) => identifier.to_string(),
+        }
+    }
+}
+
+/// A fault of text as a content type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected a content type: a number such as 22, p22, p2, or an object identifier such as 2.6.1.10.0; found {0:?}"
+)]
+pub struct ContentTypeError(pub String);
+
+impl FromStr for ContentType {
+    type Err = ContentTypeError;
+
+    /// Reads a number of a built-in type, `p2`, `p22`, or an object identifier with at least two arcs.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fault = || ContentTypeError(text.chars().take(64).collect());
+        if let Ok(number) = text.parse() {
+            return Ok(Self::BuiltIn(BuiltInContentType::from_code(number)));
+        }
+        match text {
+            _ if text.eq_ignore_ascii_case("p2") => Ok(Self::P2),
+            _ if text.eq_ignore_ascii_case("p22") => Ok(Self::P22),
+            _ => text.parse().map(Self::Extended).map_err(|_| fault()),
+        }
+    }
 }
 
 impl fmt::Display for ContentType {

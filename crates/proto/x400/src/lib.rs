@@ -55,7 +55,7 @@ pub use address::{
 };
 pub use content::{
     BuiltInContentType, BuiltInEncodedInformationTypes, ContentIdentifier, ContentType,
-    EncodedInformationTypes, ExplicitConversion, PerMessageIndicators, Priority,
+    ContentTypeError, EncodedInformationTypes, ExplicitConversion, PerMessageIndicators, Priority,
 };
 pub use domain::{
     AdministrationDomainName, CountryName, GlobalDomainIdentifier, MtsIdentifier, PrivateDomainName,
@@ -77,7 +77,7 @@ pub use extension::{
     RegisteredMailType, ReportingMtaName, SecurityClassification, SecurityLabel, StandardExtension,
     Switch,
 };
-pub use time::Time;
+pub use time::{Time, TimeError};
 pub use trace::{
     Attempted, DomainSuppliedInformation, InternalTraceInformation,
     InternalTraceInformationElement, MtaSuppliedInformation, OtherActions, RoutingAction,

@@ -5,6 +5,7 @@
 //! writes seconds and `Z`.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use vere_ber::{BerError, Element, Tag, Value, Writer};
@@ -90,6 +91,52 @@ impl fmt::Display for Time {
         let (date, _) = text.split_once('.').unwrap_or((&text, ""));
         write!(out, "{date}Z")
     }
+}
+
+/// A fault of text as a time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected a time such as 2026-05-04T03:02:01Z; found {0:?}")]
+pub struct TimeError(pub String);
+
+impl FromStr for Time {
+    type Err = TimeError;
+
+    /// Reads `YYYY-MM-DDThh:mm`, then `:ss` or nothing, then `Z`, `+hh:mm` or `-hh:mm` (RFC 3339 without fractions), from
+    /// 1970 to 2069, the years of UTCTime.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = || TimeError(text.chars().take(40).collect());
+        let read = || {
+            let (date, clock) = text.split_once('T')?;
+            let [year, month, day] = parts(date, '-')?;
+            let year: u32 = year
+                .parse()
+                .ok()
+                .filter(|year| (1970..2070).contains(year))?;
+            let zone = clock.find(['Z', '+', '-'])?;
+            let (clock, zone) = clock.split_at_checked(zone)?;
+            let clock = match clock.matches(':').count() {
+                1 => parts::<2>(clock, ':')?.concat(),
+                _ => parts::<3>(clock, ':')?.concat(),
+            };
+            let zone = match zone.split_at_checked(1)? {
+                ("Z", "") => zone.to_owned(),
+                (sign, rest) => sign.to_owned() + &parts::<2>(rest, ':')?.concat(),
+            };
+            Self::parse(format!("{:02}{month}{day}{clock}{zone}", year % 100).as_bytes())
+        };
+        read().ok_or_else(found)
+    }
+}
+
+/// Parts of digits between separators; all but the first have two digits.
+fn parts<const N: usize>(text: &str, separator: char) -> Option<[&str; N]> {
+    let parts: Vec<&str> = text.split(separator).collect();
+    let is_part = |(place, part): (usize, &&str)| {
+        let digits = if place == 0 && separator == '-' { 4 } else { 2 };
+        part.len() == digits && part.bytes().all(|octet| octet.is_ascii_digit())
+    };
+    let sound = parts.iter().enumerate().all(is_part);
+    <[&str; N]>::try_from(parts).ok().filter(|_| sound)
 }
 
 impl Value for Time {

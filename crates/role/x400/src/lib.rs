@@ -12,6 +12,7 @@ mod budget;
 mod caller;
 mod error;
 mod files;
+mod gateways;
 mod gauges;
 mod intake;
 mod kept;
@@ -53,6 +54,7 @@ use vere_telemetry::metrics::Health;
 
 pub use error::X400Error;
 
+use self::gateways::MtaDesk;
 use self::intake::Intake;
 use self::process::{Group, Process};
 use self::reception::Reception;
@@ -82,6 +84,7 @@ async fn serve(
     let ports = listeners::open(&x400, inherited)?;
     let metrics = inherited.take("metrics-x400");
     let control = bind(&x400.control_socket())?;
+    let socket = bind(&x400.socket)?;
     // The next steps may have to wait for the end of another owner's lease.
     spawn_local(life::beat());
     let (options, _mark) = vere_groups::own(&settings, &x400.group()).await?;
@@ -106,6 +109,16 @@ async fn serve(
     for port in ports {
         spawn_local(Rc::clone(&reception).accept(port));
     }
+    let desk = MtaDesk {
+        group: Rc::clone(&group),
+        reception: Rc::clone(&reception),
+    };
+    spawn_local(gateways::serve(
+        Rc::new(desk),
+        Rc::clone(&process.gateways),
+        socket,
+        stop.subscribe(),
+    ));
     let watched = tls.clone();
     spawn_local(async move { watched.watch().await });
     let mut signals = Signals::new()?;

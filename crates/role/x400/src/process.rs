@@ -19,6 +19,7 @@ use vere_units::TraceId;
 
 use crate::budget::Budget;
 use crate::error::X400Error;
+use crate::gateways::Gateways;
 use crate::metrics::Figures;
 use crate::peers::{Incoming, Peers};
 use crate::{archiving, auditing};
@@ -33,6 +34,8 @@ pub(crate) struct Process {
     mta: RefCell<Rc<Mta>>,
     /// Associations to peers.
     pub(crate) peers: Rc<Peers>,
+    /// Programs that are attached as gateways.
+    pub(crate) gateways: Rc<Gateways>,
     /// The way to the mail store.
     pub(crate) outbound: Rc<Outbound>,
     pub(crate) ids: TraceIds,
@@ -68,6 +71,7 @@ impl Process {
         let budget = Rc::<Budget>::default();
         budget.set_max(settings.limits.body_memory_max.as_u64());
         Ok(Self {
+            gateways: Rc::default(),
             peers: Rc::new(Peers::new(resolver, &x400, switch.reach, incoming)),
             mta: RefCell::new(Rc::new(switch.mta)),
             outbound: Rc::new(outbound),

@@ -7,6 +7,7 @@ use vere_groups::GroupHost;
 use vere_mta400::Destination as Next;
 
 use crate::files;
+use crate::gateways::GatewayCourier;
 use crate::mailboxes::Mailboxes;
 use crate::process::{Group, Process};
 use crate::transfer::Transfers;
@@ -32,7 +33,10 @@ async fn serve(mut worker: Worker<GroupHost<Process>>) {
             };
             file_each(&mut worker, file).await;
         }
-        Ok(Next::Gateway(_)) | Err(_) => {
+        Ok(Next::Gateway(name)) => {
+            work(&mut worker, &GatewayCourier { group, name }, &destination).await;
+        }
+        Err(_) => {
             tracing::error!(%destination, "no courier for this destination");
         }
     }

@@ -33,7 +33,7 @@ fn roles_that_are_waited_for_exist_and_form_no_circle() {
         order,
         [
             "spool", "signer", "store", "parser", "broker", "courier", "gateway", "workers",
-            "worker", "front", "dnsbl"
+            "worker", "front", "dnsbl", "x400"
         ]
     );
 }

@@ -1,6 +1,7 @@
 //! The MTA of X.400 as a whole system: peers, local users, reports, crashes.
 
 mod neighbour;
+mod programs;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -100,6 +100,31 @@ fn records_of_probes_and_reports() {
 }
 
 #[test]
+fn the_last_mta_tells_of_deliveries_by_gateways() {
+    let mta = middle();
+    let aftn: OrAddress = "OU1=EDDFYMYX;O=AFTN;A=ICAO;C=XX".parse().unwrap();
+    let told = |apdu| {
+        let outcome = mta.transfer(apdu, arrival(FROM_A)).unwrap();
+        let part = &outcome.onward[0];
+        assert_eq!(part.destination, to("gateway:aftn"));
+        outcome.record(part).recipients[0].tell_success
+    };
+    for (bit, expected) in [
+        (PerRecipientIndicators::ORIGINATOR_REPORT, true),
+        (
+            PerRecipientIndicators::ORIGINATOR_NON_DELIVERY_REPORT,
+            false,
+        ),
+    ] {
+        let mut message = message(std::slice::from_ref(&aftn));
+        message.envelope.per_recipient_fields[0].per_recipient_indicators =
+            bit.with(PerRecipientIndicators::RESPONSIBILITY);
+        assert_eq!(told(Apdu::Message(message)), expected);
+    }
+    assert!(told(Apdu::Probe(probe(std::slice::from_ref(&aftn)))));
+}
+
+#[test]
 fn places_have_a_text() {
     let recipient = |place| RecordRecipient {
         address: String::new(),

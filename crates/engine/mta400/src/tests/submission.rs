@@ -169,3 +169,34 @@ fn names_of_mtas_have_a_bound() {
     assert_eq!(site.mta_name.text().len(), MTA_NAME_MAX);
     assert!(Site::new(domain("A"), "mü").is_err());
 }
+
+#[test]
+fn a_content_of_any_type_is_enclosed_unchanged() {
+    let content = bytes::Bytes::from_static(b"UNB+UNOA");
+    let kind: ContentType = "35".parse().unwrap();
+    let message = site()
+        .enclose(&submission(), kind.clone(), content.clone(), "id-1")
+        .unwrap();
+    let envelope = &message.envelope;
+    assert_eq!(
+        (&envelope.content_type, message.content.to_bytes()),
+        (&kind, content)
+    );
+    assert_eq!(envelope.original_encoded_information_types, None);
+    assert_eq!(
+        (envelope.priority, envelope.deferred_delivery_time),
+        (Priority::Urgent, Some(time(60)))
+    );
+    let latest = envelope
+        .extensions
+        .find(StandardExtension::LatestDeliveryTime);
+    assert!(latest.is_some());
+    let nobody = Submission {
+        recipients: Vec::new(),
+        ..submission()
+    };
+    assert_eq!(
+        site().enclose(&nobody, kind, bytes::Bytes::new(), "id-1"),
+        Err(SubmissionError::NoRecipients)
+    );
+}

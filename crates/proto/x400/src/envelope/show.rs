@@ -232,27 +232,42 @@ fn show_extensions(lines: &mut Lines<'_, '_>, extensions: &Extensions) -> fmt::R
 }
 
 fn show_extension(lines: &mut Lines<'_, '_>, field: &ExtensionField) -> fmt::Result {
-    let kind = match &field.kind {
-        ExtensionType::Standard(kind) => kind.to_string(),
-        ExtensionType::Private(identifier) => identifier.to_string(),
-    };
     let critical = if field.criticality.is_empty() {
         String::new()
     } else {
         format!(" (critical {})", field.criticality)
     };
-    let name = format!("extension {kind}{critical}");
+    let name = format!("extension {}{critical}", field.kind);
     match field.decode() {
         Ok(Some(ExtensionValue::InternalTraceInformation(trace))) => {
             lines.heading(format_args!("{name}:"))?;
             lines.below(|lines| show_internal_trace(lines, &trace))
         }
-        Ok(Some(value)) => lines.line(name, brief(&value)),
-        Ok(None) => {
-            let octets = field.value.as_ref().map_or(0, |value| value.0.len());
-            lines.line(name, format_args!("{octets} octets"))
+        _ => lines.line(name, field.brief()),
+    }
+}
+
+impl fmt::Display for ExtensionType {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Standard(kind) => kind.fmt(out),
+            Self::Private(identifier) => identifier.fmt(out),
         }
-        Err(error) => lines.line(name, format_args!("({error})")),
+    }
+}
+
+impl ExtensionField {
+    /// The value in one line, for people.
+    #[must_use]
+    pub fn brief(&self) -> String {
+        match self.decode() {
+            Ok(Some(value)) => brief(&value),
+            Ok(None) => {
+                let octets = self.value.as_ref().map_or(0, |value| value.0.len());
+                format!("{octets} octets")
+            }
+            Err(error) => format!("({error})"),
+        }
     }
 }
 

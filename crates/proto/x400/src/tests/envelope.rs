@@ -482,3 +482,25 @@ fn how_fast() {
         drop(message.envelope.originator_name.address.key().unwrap())
     });
 }
+
+#[test]
+fn content_types_have_short_texts() {
+    for (text, short, shown) in [
+        ("22", "22", "interpersonal-messaging-1988"),
+        ("P22", "22", "interpersonal-messaging-1988"),
+        ("p2", "2", "interpersonal-messaging-1984"),
+        ("35", "35", "edi-messaging"),
+        ("99", "99", "99"),
+        ("2.6.1.10.0", "2.6.1.10.0", "2.6.1.10.0"),
+    ] {
+        let kind: ContentType = text.parse().unwrap();
+        assert_eq!(
+            (kind.short(), kind.to_string()),
+            (short.to_owned(), shown.to_owned())
+        );
+        assert_eq!(kind.short().parse(), Ok(kind));
+    }
+    for text in ["", "p", "p1", "-1", "4294967296", "2.", "3.1", "2.6.x"] {
+        assert!(text.parse::<ContentType>().is_err(), "{text}");
+    }
+}

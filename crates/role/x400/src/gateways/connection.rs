@@ -1,0 +1,303 @@
+//! One connection: octets between the socket and the machine, and answers of the MTA.
+//!
+//! Reading and writing go on beside each other: a client may write a long frame while a delivery comes.
+
+mod waits;
+
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::spawn_local;
+use tokio::time::{Instant, sleep_until, timeout};
+use vere_attach::{Bounds, Server, ServerEvent};
+use vere_mta400::Source;
+use vere_x400::Apdu;
+
+use self::waits::{Late, Waits};
+use super::line::{LineEnd, Order, Results};
+use super::{Accepted, Desk, Gateways, Unaccepted, compose};
+
+/// Octets of one read.
+const READ_OCTETS: usize = 64 * 1024;
+/// Tags without an answer, at most.
+const TAGS_MAX: usize = 16;
+/// For the reason why a connection is refused.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// The answer of the MTA to a submission.
+type Answer = (String, Result<Accepted, Unaccepted>);
+
+/// A connection.
+pub(super) struct Connection<D> {
+    desk: Rc<D>,
+    gateways: Rc<Gateways>,
+    stream: UnixStream,
+    stopping: watch::Receiver<bool>,
+    server: Server,
+    /// The name of an attached gateway, and its deliveries.
+    line: Option<(String, LineEnd)>,
+    /// Deliveries without an answer.
+    delivered: HashMap<String, oneshot::Sender<Results>>,
+    answers: mpsc::UnboundedSender<Answer>,
+    answered: mpsc::UnboundedReceiver<Answer>,
+    /// Submissions without an answer.
+    submitted: usize,
+    waits: Waits,
+}
+
+/// What happened to a connection.
+enum Step {
+    Wrote(io::Result<usize>),
+    Read(io::Result<usize>),
+    Ordered(Order),
+    Answered(Answer),
+    Late,
+    Stopping,
+}
+
+impl<D: Desk> Connection<D> {
+    pub(super) fn new(
+        desk: &Rc<D>,
+        gateways: &Rc<Gateways>,
+        stream: UnixStream,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        let (answers, answered) = mpsc::unbounded_channel();
+        let bounds = Bounds {
+            octets_max: desk.octets_max(),
+            tags_max: TAGS_MAX,
+            ..Bounds::default()
+        };
+        Self {
+            desk: Rc::clone(desk),
+            gateways: Rc::clone(gateways),
+            stream,
+            stopping,
+            server: Server::new(bounds),
+            line: None,
+            delivered: HashMap::new(),
+            answers,
+            answered,
+            submitted: 0,
+            waits: Waits::new(Instant::now()),
+        }
+    }
+
+    /// Says why the connection is refused.
+    pub(super) async fn turn_away(mut self, error: &str) {
+        self.server.end(error);
+        let farewell = async {
+            while let Some(piece) = self.server.output() {
+                self.stream.write_all(&piece).await?;
+            }
+            io::Result::Ok(())
+        };
+        // A client that does not read gets no reason.
+        let _ = timeout(FAREWELL, farewell).await;
+    }
+
+    /// Serves until one side ends the connection.
+    pub(super) async fn run(mut self) {
+        let mut buffer = vec![0; READ_OCTETS];
+        let mut piece = Bytes::new();
+        let mut reading = true;
+        loop {
+            while let Some(event) = self.server.event() {
+                self.take(event);
+            }
+            if piece.is_empty() {
+                piece = self.server.output().unwrap_or_default();
+                self.waits.wrote(Instant::now(), !piece.is_empty());
+            }
+            let done = self.server.has_ended() || (!reading && self.submitted == 0);
+            if done && piece.is_empty() {
+                break;
+            }
+            let reads = reading && self.server.wants_input();
+            self.waits
+                .reads(Instant::now(), reads && self.server.end_of_input().is_err());
+            match self.step(&piece, reads.then_some(&mut buffer)).await {
+                Step::Wrote(Ok(count)) => {
+                    piece.advance(count.min(piece.len()));
+                    self.waits.wrote(Instant::now(), !piece.is_empty());
+                }
+                Step::Read(Ok(0)) => reading = false,
+                Step::Read(Ok(count)) => {
+                    self.waits.read(Instant::now());
+                    self.server.receive(buffer.get(..count).unwrap_or_default());
+                }
+                Step::Wrote(Err(_)) | Step::Read(Err(_)) => break,
+                Step::Ordered(order) => self.deliver(order),
+                Step::Answered((tag, answer)) => self.answer(&tag, answer),
+                Step::Late => match self.waits.late(Instant::now()) {
+                    Some(Late::Deaf) => break,
+                    Some(Late::Because(error)) => self.server.end(&error),
+                    None => (),
+                },
+                Step::Stopping => self.server.end("the MTA stops"),
+            }
+        }
+        if let Some((name, _)) = &self.line {
+            tracing::info!(gateway = name, "gateway detached");
+        }
+    }
+
+    /// Waits for the next thing that happens.
+    async fn step(&mut self, piece: &Bytes, buffer: Option<&mut Vec<u8>>) -> Step {
+        let (mut reader, mut writer) = self.stream.split();
+        let takes = self.server.room() > 0;
+        let ended = self.server.has_ended();
+        let reads = buffer.is_some();
+        let read = async {
+            match buffer {
+                Some(buffer) => reader.read(buffer).await,
+                None => std::future::pending().await,
+            }
+        };
+        let next = self.waits.next();
+        let late = async {
+            match next {
+                Some(next) => sleep_until(next).await,
+                None => std::future::pending().await,
+            }
+        };
+        let line = self.line.as_mut();
+        let ordered = async {
+            match line {
+                Some((_, line)) => line.orders.recv().await,
+                None => None,
+            }
+        };
+        tokio::select! {
+            wrote = writer.write(piece), if !piece.is_empty() => Step::Wrote(wrote),
+            count = read, if reads => Step::Read(count),
+            Some(order) = ordered, if takes => Step::Ordered(order),
+            Some(answer) = self.answered.recv() => Step::Answered(answer),
+            () = late => Step::Late,
+            _ = self.stopping.wait_for(|stop| *stop), if !ended => Step::Stopping,
+        }
+    }
+
+    /// Gives a delivery to the client.
+    fn deliver(&mut self, order: Order) {
+        let Order {
+            mut deliver,
+            apdu,
+            answer,
+        } = order;
+        // Whoever ordered the delivery may have gone meanwhile.
+        if answer.is_closed() {
+            return;
+        }
+        deliver.id = self.gateways.id();
+        let id = deliver.id.clone();
+        // A refusal drops the sender, so the message is deferred.
+        if self.server.deliver(deliver, apdu).is_ok() {
+            self.waits.delivered(Instant::now(), &id);
+            self.delivered.insert(id, answer);
+        }
+    }
+
+    fn answer(&mut self, tag: &str, answer: Result<Accepted, Unaccepted>) {
+        self.submitted = self.submitted.saturating_sub(1);
+        match answer {
+            Ok(Accepted { identifier, id }) => self.server.submitted(tag, &identifier, &id),
+            Err(Unaccepted { temporary, error }) => self.server.refuse(tag, temporary, &error),
+        }
+    }
+
+    fn take(&mut self, event: ServerEvent) {
+        match event {
+            ServerEvent::Attach { name, window } => self.attach(name, window),
+            ServerEvent::Done {
+                id,
+                results,
+                own_reports,
+            } => {
+                self.waits.done(&id);
+                if let Some(answer) = self.delivered.remove(&id) {
+                    // The worker may have ended; the message is then delivered again.
+                    let _ = answer.send(Results {
+                        results,
+                        own_reports,
+                    });
+                }
+            }
+            ServerEvent::Submit {
+                tag,
+                message,
+                octets,
+            } => {
+                let made = match message {
+                    None => Apdu::split(&octets).map_err(|error| error.to_string()),
+                    Some(fields) => {
+                        let id = self.desk.identifier();
+                        compose::message(&self.desk.mta().site, &fields, octets, &id)
+                    }
+                };
+                self.submit(tag, made);
+            }
+            ServerEvent::Probe(fields) => {
+                let id = self.desk.identifier();
+                let made = compose::probe(&self.desk.mta().site, &fields, &id);
+                self.submit(fields.tag, made);
+            }
+            ServerEvent::Ask(ask) if ask.peers => {
+                let rows = self.desk.peers(ask.after.as_deref());
+                self.server.answer_peers(&ask.tag, rows, false);
+            }
+            ServerEvent::Ask(ask) => {
+                self.server.refuse(
+                    &ask.tag,
+                    false,
+                    "expected a question such as peers; found none",
+                );
+            }
+            ServerEvent::End(fault) => {
+                let gateway = self.line.as_ref().map(|(name, _)| &**name);
+                tracing::warn!(gateway, %fault, "client of the gateway API broke the rules");
+            }
+        }
+    }
+
+    fn attach(&mut self, name: Option<String>, window: u32) {
+        let mta = self.desk.mta();
+        if let Some(name) = name {
+            let Some(most) = self.desk.window(&name) else {
+                let error = format!("expected a gateway of the settings; found {name}");
+                return self.server.end(&error);
+            };
+            let window = usize::try_from(window.min(most.max(1))).unwrap_or(1);
+            self.line = Some((name.clone(), self.gateways.attach(&name, window)));
+            tracing::info!(gateway = name, "gateway attached");
+            self.desk.attached(&name);
+        }
+        self.waits.attached();
+        let site = &mta.site;
+        self.server
+            .attached(&site.mta_name.text(), &site.domain.to_string());
+    }
+
+    /// Hands a unit over to the MTA, which answers later.
+    fn submit(&mut self, tag: String, made: Result<Apdu, String>) {
+        let unit = match made {
+            Ok(unit) => unit,
+            Err(error) => return self.server.refuse(&tag, false, &error),
+        };
+        self.submitted = self.submitted.saturating_add(1);
+        let (desk, answers) = (Rc::clone(&self.desk), self.answers.clone());
+        let gateway = self.line.as_ref().map(|(name, _)| name.clone());
+        spawn_local(async move {
+            let source = gateway.as_deref().map_or(Source::Local, Source::Gateway);
+            let answer = desk.accept(unit, source).await;
+            // The client may have gone; the message is safe all the same.
+            let _ = answers.send((tag, answer));
+        });
+    }
+}
