@@ -206,3 +206,28 @@ fn a_message_comes_to_a_mailbox() {
     assert!(text.contains("Subject: Lunch"), "{text}");
     assert!(text.contains("S=Jones"), "{text}");
 }
+
+/// A gateway that took such queues over would answer O/R addresses for unknown mailboxes.
+#[test]
+fn a_drain_of_gateways_leaves_the_queues_of_an_mta_alone() {
+    let pair = Pair::start(&Neighbour::start(), "");
+    let text = pair.system.command(&["queue", "drain", "--here"]);
+    assert!(
+        text.contains("gateway: its gateway lives, left alone"),
+        "{text}"
+    );
+    assert!(!text.contains("mta1"), "{text}");
+    let drain = [
+        "queue",
+        "drain",
+        "--here",
+        "--force",
+        "--group",
+        "x400.mta1",
+    ];
+    let (_, text) = pair.system.failing_command(&drain);
+    assert!(
+        text.contains("the register knows no gateway x400.mta1"),
+        "{text}"
+    );
+}
