@@ -3,7 +3,8 @@
 use std::io::{self, BufWriter, Write as _};
 
 use vere_archive::command::{
-    ExportOptions, ExportTo, ExportWhat, FindOptions, VerifyOptions, export, find, verify,
+    CommandError, ExportOptions, ExportTo, ExportWhat, FindOptions, VerifyOptions, export, find,
+    verify,
 };
 use vere_archive::{Page, Query};
 use vere_process::failure::Failure;
@@ -21,6 +22,14 @@ const ROWS: u64 = 100;
 /// # Errors
 /// When there is no archive, nothing is found, or files cannot be read or written.
 pub(crate) fn run(command: &ArchiveCommand, settings: &X400) -> Result<(), Failure> {
+    match carry_out(command, settings) {
+        // A closed reader (`| head`) is no failure.
+        Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+fn carry_out(command: &ArchiveCommand, settings: &X400) -> Result<(), CommandError> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut notes = io::stderr().lock();
     let folder = settings.archive_folder();

@@ -65,13 +65,13 @@ fn fill(row: &mut PeerRow, queue: &QueueSummary, now: Timestamp) {
     let next = queue.paused_until.filter(|until| *until > now);
     row.next_attempt_s = next.map(|until| until.saturating_since(now).as_secs());
     row.last_error.clone_from(&queue.last_reply);
-    row.state = match () {
-        () if queue.held_until.is_some_and(|until| until > now) => PeerState::Held,
-        () if next.is_some() => PeerState::Failing,
-        () if row.state == PeerState::Open => PeerState::Open,
-        () if queue.messages > 0 => PeerState::Waiting,
-        () => PeerState::Idle,
-    };
+    if queue.held_until.is_some_and(|until| until > now) {
+        row.state = PeerState::Held;
+    } else if next.is_some() {
+        row.state = PeerState::Failing;
+    } else if row.state != PeerState::Open && queue.messages > 0 {
+        row.state = PeerState::Waiting;
+    }
 }
 
 impl Desk for MtaDesk {
