@@ -1,28 +1,18 @@
 //! `vere x400 show`
 
+mod found;
 mod json;
 
 use std::fmt::{self, Write as _};
 
-use bytes::Bytes;
 use vere_process::failure::Failure;
-use vere_x400::ipm::InformationObject;
-use vere_x400::{Apdu, ContentType};
 
+use self::found::{Found, interpersonal};
 use crate::args::ShowArgs;
 use crate::send::read;
 
 /// Octets of a file, at most.
 const OCTETS_MAX: u64 = 1 << 30;
-
-/// What a file has.
-#[derive(Debug)]
-enum Found {
-    /// A protocol data unit of P1.
-    Unit(Box<Apdu>),
-    /// A content.
-    Content(Box<InformationObject>),
-}
 
 /// Reads a file, and returns the text to print.
 ///
@@ -36,22 +26,6 @@ pub(crate) fn run(args: &ShowArgs) -> Result<String, Failure> {
         return Ok(format!("{:#}\n", json::found(&found)));
     }
     Ok(found.to_string())
-}
-
-impl Found {
-    /// A message of P1 and an interpersonal message both begin with the tag [0]: the content is tried second.
-    fn of(octets: &Bytes) -> Result<Self, String> {
-        let unit = match Apdu::split(octets) {
-            Ok(apdu) => return Ok(Self::Unit(Box::new(apdu))),
-            Err(error) => error,
-        };
-        match InformationObject::decode(octets) {
-            Ok(content) => Ok(Self::Content(Box::new(content))),
-            Err(error) => Err(format!(
-                "expected a protocol data unit of P1 or a content of type P22; found neither\n  as P1: {unit}\n  as P22: {error}"
-            )),
-        }
-    }
 }
 
 impl fmt::Display for Found {
@@ -68,23 +42,6 @@ impl fmt::Display for Found {
             Self::Content(content) => content.fmt(out),
         }
     }
-}
-
-/// The content of a message or the returned content of a report, if the type is P2 or P22.
-fn interpersonal(apdu: &Apdu) -> Option<Result<InformationObject, vere_ber::BerError>> {
-    let (kind, octets) = match apdu {
-        Apdu::Message(message) => (&message.envelope.content_type, message.content.to_bytes()),
-        Apdu::Report(report) => {
-            let content = &report.content;
-            (
-                content.content_type.as_ref()?,
-                content.returned_content.clone()?,
-            )
-        }
-        Apdu::Probe(_) => return None,
-    };
-    let is_text = [ContentType::P2, ContentType::P22].contains(kind);
-    is_text.then(|| InformationObject::decode(&octets))
 }
 
 /// Writes lines with an indent.

@@ -72,7 +72,7 @@ pub(crate) async fn file(
 fn write(folder: &Path, trace: TraceId, pieces: &[Bytes]) -> io::Result<PathBuf> {
     std::fs::create_dir_all(folder)?;
     let (aside, path) = (
-        folder.join(format!(".{trace}.p1")),
+        folder.join(format!(".{trace}.part")),
         folder.join(format!("{trace}.p1")),
     );
     let mut file = File::create(&aside)?;

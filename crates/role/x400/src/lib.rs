@@ -7,6 +7,7 @@
 
 mod answered;
 mod archiving;
+mod attached;
 mod auditing;
 mod budget;
 mod caller;

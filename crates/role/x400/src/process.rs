@@ -17,9 +17,9 @@ use vere_telemetry::metrics::Metrics;
 use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
 use vere_units::TraceId;
 
+use crate::attached::Gateways;
 use crate::budget::Budget;
 use crate::error::X400Error;
-use crate::gateways::Gateways;
 use crate::metrics::Figures;
 use crate::peers::{Incoming, Peers};
 use crate::{archiving, auditing};

@@ -37,7 +37,8 @@ impl Pair {
 
     fn wait(&self) {
         wait_until("the MTA", || {
-            std::net::TcpStream::connect(self.port).is_ok()
+            let socket = self.system.directory.path().join("data/x400/attach.sock");
+            std::net::TcpStream::connect(self.port).is_ok() && socket.exists()
         });
     }
 

@@ -10,7 +10,7 @@ use vere_x400::{
     ReportType, StandardExtension, TraceInformation,
 };
 
-use super::{Found, interpersonal};
+use super::found::{Found, interpersonal};
 
 /// Depth of printed forwarded messages.
 const DEPTH_MAX: usize = 8;

@@ -1,8 +1,10 @@
 //! Files as people and programs get them.
 
+use bytes::Bytes;
 use vere_mta400::{
     Arrival, Mta, Names, Peers, Reports, RouteSetting, Routes, Site, Source, Submission,
 };
+use vere_x400::Apdu;
 use vere_x400::{GlobalDomainIdentifier, Time};
 
 use super::*;

@@ -20,8 +20,8 @@ use vere_mta400::Source;
 use vere_x400::Apdu;
 
 use self::waits::{Late, Waits};
-use super::line::{LineEnd, Order, Results};
-use super::{Accepted, Desk, Gateways, Unaccepted, compose};
+use super::{Accepted, Desk, Unaccepted, compose};
+use crate::attached::{Gateways, LineEnd, Order, Results};
 
 /// Octets of one read.
 const READ_OCTETS: usize = 64 * 1024;

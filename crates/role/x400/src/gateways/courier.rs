@@ -12,7 +12,7 @@ use vere_queue::{Attempt, Disposition, Envelope, RecipientResult, SiteName};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_x400::Apdu;
 
-use super::line::{Results, Slot};
+use crate::attached::{Results, Slot};
 use crate::process::{Group, Process};
 
 /// Messages over one place of a window before others have a turn.

@@ -7,8 +7,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use vere_process::accept;
 
+use super::Desk;
 use super::connection::Connection;
-use super::{Desk, Gateways};
+use crate::attached::Gateways;
 
 /// Connections at once, at most.
 const CONNECTIONS_MAX: usize = 64;

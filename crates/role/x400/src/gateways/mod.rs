@@ -1,14 +1,13 @@
 //! The socket of the gateway API (docs/internals/attach.md).
 //!
 //! `listen` accepts connections, `connection` serves one, `compose` makes messages and probes of plain fields, `courier`
-//! gives the messages of a queue to an attached gateway, [`Gateways`] knows who is attached. What they need of the MTA is the
+//! gives the messages of a queue to an attached gateway, [`Gateways`](crate::attached::Gateways) knows who is attached. What they need of the MTA is the
 //! trait [`Desk`].
 
 mod compose;
 mod connection;
 mod courier;
 mod desk;
-mod line;
 mod listen;
 mod mta;
 
@@ -17,6 +16,5 @@ mod tests;
 
 pub(crate) use courier::GatewayCourier;
 use desk::{Accepted, Desk, Unaccepted};
-pub(crate) use line::Gateways;
 pub(crate) use listen::serve;
 pub(crate) use mta::MtaDesk;

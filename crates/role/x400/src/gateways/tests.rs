@@ -16,7 +16,8 @@ use vere_mta400::{Mta, Peers, Routes, Site, Source};
 use vere_x400::{Apdu, GlobalDomainIdentifier};
 
 use super::connection::Connection;
-use super::{Accepted, Desk, Gateways, Unaccepted};
+use super::{Accepted, Desk, Unaccepted};
+use crate::attached::Gateways;
 
 /// An MTA that accepts all but probes, and notes what happened.
 struct Listed {

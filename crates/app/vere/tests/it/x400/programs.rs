@@ -85,8 +85,13 @@ fn a_gateway_in_python_gets_what_waited_and_answers() {
         "Lunch",
         &["--report", "all", "--priority", "urgent"],
     );
-    pair.system
-        .wait_queue("gateway:aftn", |queue| queue["deferred"] == 1);
+    wait_for("the message to wait", || {
+        let queues = pair.system.json(&["queue", "--x400", "list"]);
+        let rows = queues.as_array()?;
+        rows.iter()
+            .any(|queue| queue["deferred"] == 1)
+            .then_some(())
+    });
     let arguments = ["aftn", "--count", "1", "--reply", "Thank you."];
     let Some(child) = python(&pair, &arguments) else {
         return;

@@ -10,27 +10,27 @@ use vere_attach::{Deliver, PlaceResult};
 
 /// The results of a delivery.
 #[derive(Debug)]
-pub(super) struct Results {
+pub(crate) struct Results {
     /// One for each recipient of the delivery, in its order.
-    pub(super) results: Vec<PlaceResult>,
+    pub(crate) results: Vec<PlaceResult>,
     /// Whether the gateway submits the reports about deliveries itself.
-    pub(super) own_reports: bool,
+    pub(crate) own_reports: bool,
 }
 
 /// A delivery for a connection.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(crate) struct Order {
     /// The facts; the connection sets the id.
-    pub(super) deliver: Deliver,
+    pub(crate) deliver: Deliver,
     /// The octets.
-    pub(super) apdu: Vec<Bytes>,
+    pub(crate) apdu: Vec<Bytes>,
     /// Gets the results; dropped when the connection ends.
-    pub(super) answer: oneshot::Sender<Results>,
+    pub(crate) answer: oneshot::Sender<Results>,
 }
 
 /// A connection that takes deliveries.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     orders: mpsc::UnboundedSender<Order>,
     window: usize,
     used: Cell<usize>,
@@ -40,8 +40,8 @@ pub(super) struct Line {
 
 /// The end of a line at its connection.
 #[derive(Debug)]
-pub(super) struct LineEnd {
-    pub(super) orders: mpsc::UnboundedReceiver<Order>,
+pub(crate) struct LineEnd {
+    pub(crate) orders: mpsc::UnboundedReceiver<Order>,
     name: String,
     line: Rc<Line>,
     gateways: Rc<Gateways>,
@@ -51,7 +51,7 @@ pub(super) struct LineEnd {
 
 /// A place in the window of a line.
 #[derive(Debug)]
-pub(super) struct Slot(Rc<Line>);
+pub(crate) struct Slot(Rc<Line>);
 
 /// The attached gateways, by name in lower case, as queues have it.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ pub(crate) struct Gateways {
 
 impl Gateways {
     /// Adds a connection.
-    pub(super) fn attach(self: &Rc<Self>, name: &str, window: usize) -> LineEnd {
+    pub(crate) fn attach(self: &Rc<Self>, name: &str, window: usize) -> LineEnd {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (opened, open) = watch::channel(true);
         let line = Rc::new(Line {
@@ -95,7 +95,7 @@ impl Gateways {
     }
 
     /// A place in the window of the connection that has most room.
-    pub(super) fn slot(&self, name: &str) -> Option<Slot> {
+    pub(crate) fn slot(&self, name: &str) -> Option<Slot> {
         let lines = self.lines.borrow();
         let room = |line: &&Rc<Line>| line.window.saturating_sub(line.used.get());
         let line = lines
@@ -108,7 +108,7 @@ impl Gateways {
     }
 
     /// A new id of a delivery.
-    pub(super) fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         let id = self.next.get();
         self.next.set(id.wrapping_add(1));
         id.to_string()
@@ -129,18 +129,18 @@ impl Drop for LineEnd {
 
 impl Slot {
     /// Whether the connection is there.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.0.open.has_changed().is_ok()
     }
 
     /// Waits for the end of the connection.
-    pub(super) async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         let mut open = self.0.open.clone();
         while open.changed().await.is_ok() {}
     }
 
     /// Gives a delivery to the connection, and waits for the results; `None` when the connection ends before.
-    pub(super) async fn deliver(&self, deliver: Deliver, apdu: Vec<Bytes>) -> Option<Results> {
+    pub(crate) async fn deliver(&self, deliver: Deliver, apdu: Vec<Bytes>) -> Option<Results> {
         let (answer, answered) = oneshot::channel();
         let order = Order {
             deliver,
