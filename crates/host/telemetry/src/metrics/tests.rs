@@ -75,7 +75,8 @@ fn names_end_with_their_unit() {
         let columns: Vec<&str> = row.split('|').map(str::trim).collect();
         let name = columns[1].trim_matches('`');
         assert!(
-            name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
+            name.bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'),
             "{name}"
         );
         assert_eq!(name.ends_with("_total"), columns[2] == "counter", "{name}");
