@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use super::found::Found;
 use crate::model::{Etcd, Register, Settings};
 use crate::value::Value;
+use crate::x400::GROUP_PREFIX;
 
 /// Octets of a gateway's name, which is part of file names.
 const GATEWAY_NAME_MAX: usize = 64;
@@ -30,6 +31,10 @@ pub(super) fn check(settings: &Settings, found: &mut Found<'_>) {
     let gateway = &settings.gateway;
     if gateway.name.len() > GATEWAY_NAME_MAX || gateway.name == "*" {
         let text = format!("must have 1 to {GATEWAY_NAME_MAX} octets and not be *");
+        found.add("gateway.name", text);
+    }
+    if gateway.name.starts_with(GROUP_PREFIX) {
+        let text = format!("must not begin with {GROUP_PREFIX}, as the groups of MTAs of X.400 do");
         found.add("gateway.name", text);
     }
     if gateway.adopts.contains(&gateway.name) {
