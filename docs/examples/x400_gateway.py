@@ -14,6 +14,7 @@ import json
 import re
 import socket
 import sys
+import unicodedata
 
 LINE_OCTETS_MAX = 256 * 1024
 
@@ -105,6 +106,23 @@ def string(one):
     return content if isinstance(content, bytes) else b"".join(string(piece) for piece in content)
 
 
+# Of T.61, the set of TeletexString: accents, which stand before their letters, and letters of their own.
+ACCENTS = dict(zip(b"\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xca\xcb\xcd\xce\xcf", "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u0327\u030b\u0328\u030c"))
+LETTERS = dict(zip(b"\xe1\xe8\xe9\xea\xf1\xf8\xf9\xfa\xfb", "ÆŁØŒæłøœß"))
+
+
+def teletex(octets):
+    """The text of a TeletexString; other letters as in ISO 8859-1."""
+    text, accent = [], ""
+    for octet in octets:
+        if octet in ACCENTS:
+            accent = ACCENTS[octet]
+        else:
+            text.append(LETTERS.get(octet, chr(octet)) + accent)
+            accent = ""
+    return unicodedata.normalize("NFC", "".join(text))
+
+
 OCTET_STRING, GENERAL_STRING = 0x04, 0x1B
 MESSAGE = IPM = IA5_TEXT = 0xA0
 SUBJECT, EXTENDED = 0xA8, 0xAF
@@ -134,7 +152,7 @@ def interpersonal(content):
         raise ValueError("no interpersonal message")
     heading, body = parts[0][2], parts[1][2]
     subject = find(heading, SUBJECT)
-    subject = string(subject[2][0]).decode("latin-1") if subject else ""
+    subject = teletex(string(subject[2][0])) if subject else ""
     texts = []
     for kind, number, part in body:
         text = None

@@ -101,7 +101,7 @@ fn a_server_of_another_kind_is_noticed() {
         stream.write_all(b"220 mail ready\n").unwrap();
     });
     let text = Talk::open(&path).unwrap_err().to_string();
-    assert!(text.contains("said: frame: expected JSON"), "{text}");
+    assert!(text.contains("said: frame: expected an object"), "{text}");
     server.join().unwrap();
 }
 
