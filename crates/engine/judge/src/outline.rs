@@ -42,6 +42,8 @@ pub struct Outline {
     /// Whether a header names a digest; the parts of a digest are messages by default.
     has_digest: bool,
     is_cut: bool,
+    /// Behind the last delimiter amid the header that is being read.
+    again: Option<usize>,
 }
 
 impl Default for Outline {
@@ -54,6 +56,7 @@ impl Default for Outline {
             longest: 0,
             has_digest: false,
             is_cut: false,
+            again: None,
         }
     }
 }
@@ -145,8 +148,14 @@ impl Outline {
     /// outline keeps both.
     fn header_line(&mut self, start: usize) {
         let line = self.kept.get(self.line..).unwrap_or_default();
-        if matches!(line, b"\n" | b"\r\n") {
-            let is_message = self.end_header(start);
+        let delimiter = line.strip_prefix(b"--").map(<[u8]>::trim_ascii_end);
+        if delimiter.is_some_and(|boundary| self.boundaries.contains(boundary)) {
+            self.again = Some(self.kept.len());
+        } else if matches!(line, b"\n" | b"\r\n") {
+            let mut is_message = self.end_header(start);
+            if let Some(again) = self.again.take() {
+                is_message |= self.end_header(again);
+            }
             self.place = match is_message {
                 true => Place::Header(self.kept.len()),
                 false => Place::Text,
