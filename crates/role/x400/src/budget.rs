@@ -63,18 +63,28 @@ impl Share {
     /// Whether the unit may have so many octets, which count from now on.
     pub(crate) fn grow(&mut self, octets: u64) -> bool {
         let budget = &self.budget;
-        let all = budget.held.get().saturating_sub(self.octets);
         let peers = budget.peers.borrow().get(&self.peer).copied();
         let own = peers.unwrap_or(0).saturating_sub(self.octets);
-        // A unit alone may be as long as units may be.
-        let fits = |others: u64, max: u64| others == 0 || others.saturating_add(octets) <= max;
-        if !fits(all, budget.max.get()) || !fits(own, budget.max.get() / 2) {
+        if self.lacks_common_room(octets) || !fits(own, octets, budget.max.get() / 2) {
             return false;
         }
         budget.count(&self.peer, self.octets, octets);
         self.octets = octets;
         true
     }
+}
+
+impl Share {
+    /// Whether the units of all peers together leave no room for so many octets.
+    pub(crate) fn lacks_common_room(&self, octets: u64) -> bool {
+        let others = self.budget.held.get().saturating_sub(self.octets);
+        !fits(others, octets, self.budget.max.get())
+    }
+}
+
+/// A unit alone may be as long as units may be.
+const fn fits(others: u64, octets: u64, max: u64) -> bool {
+    others == 0 || others.saturating_add(octets) <= max
 }
 
 impl Drop for Share {

@@ -205,6 +205,10 @@ impl Association<'_> {
         if let Err(why) = intake.ready() {
             tracing::warn!(peer = self.peer, why, "transfer refused for now");
             intake.process().figures.refused();
+            // The octets of a transfer that continues stay for the next attempt.
+            if begun.length() > 0 {
+                self.history.borrow_mut().broke(&activity, begun);
+            }
             // The peer keeps the unit, and tries again.
             let _refused = self
                 .open
@@ -221,8 +225,19 @@ impl Association<'_> {
             .as_ref()
             .map_or(0, |x400| x400.size_max.as_u64());
         let mut share = process.budget.share(self.peer);
-        let has_room = |octets| octets <= most && share.grow(octets);
-        match self.open.collect_while(begun, has_room).await {
+        let kept = &self.reception.kept;
+        let mut has_room = |octets| {
+            while octets <= most {
+                if share.grow(octets) {
+                    return true;
+                }
+                if !(share.lacks_common_room(octets) && kept.give_way()) {
+                    return false;
+                }
+            }
+            false
+        };
+        match self.open.collect_while(begun, &mut has_room).await {
             Ok(apdu) => {
                 let origin = Origin {
                     source: Source::Peer(self.peer),
@@ -269,6 +284,10 @@ impl Association<'_> {
 
     async fn resume(&mut self, resumption: Resumption) {
         let known = self.history.borrow_mut().resumed(&resumption);
+        if !matches!(known, Known::Busy) {
+            // The transfer has another name from now on, and the octets are counted anew.
+            self.reception.kept.release(&resumption.old);
+        }
         match known {
             // Errors: the peer has gone meanwhile, which the next event tells.
             Known::Received => {

@@ -50,6 +50,14 @@ impl Kept {
             .retain(|entry| entry.activity != *activity);
     }
 
+    /// Gives up the oldest transfer, if there is one: a unit that is coming needs the memory.
+    pub(crate) fn give_way(&self) -> bool {
+        let oldest = self.0.borrow_mut().pop_front();
+        let is_there = oldest.is_some();
+        forget(oldest);
+        is_there
+    }
+
     fn forget_old(&self) {
         let mut entries = self.0.borrow_mut();
         while entries
@@ -64,5 +72,52 @@ impl Kept {
 fn forget(entry: Option<Entry>) {
     if let Some(entry) = entry {
         entry.history.borrow_mut().forget(&entry.activity);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use vere_associations::{Known, Partial, Resumption};
+
+    use super::*;
+    use crate::budget::Budget;
+
+    fn activity(name: &'static str) -> Activity {
+        Activity {
+            session: Some(vere_associations::Names::new("mta").next()),
+            identifier: Bytes::from_static(name.as_bytes()),
+        }
+    }
+
+    #[test]
+    fn what_has_to_go_is_forgotten_and_what_goes_on_is_not() {
+        let (kept, budget) = (Kept::default(), Rc::<Budget>::default());
+        budget.set_max(100);
+        let history = Rc::new(RefCell::new(History::new(8)));
+        let (first, second) = (activity("1"), activity("2"));
+        for one in [&first, &second] {
+            let mut share = budget.share("peer");
+            assert!(share.grow(10));
+            history.borrow_mut().broke(one, Partial::default());
+            kept.keep(&history, one.clone(), share);
+        }
+        assert_eq!(budget.held(), 20);
+        // The first one goes on under another name.
+        kept.release(&first);
+        assert_eq!(budget.held(), 10);
+        assert!(kept.give_way() && !kept.give_way());
+        assert_eq!(budget.held(), 0);
+        let ask = |old: &Activity| {
+            let asked = Resumption {
+                old: old.clone(),
+                new: activity("3"),
+                checkpoint: 1,
+            };
+            history.borrow_mut().resumed(&asked)
+        };
+        history.borrow_mut().received(&first);
+        assert!(matches!(ask(&first), Known::Received));
+        assert!(matches!(ask(&second), Known::Unknown));
     }
 }

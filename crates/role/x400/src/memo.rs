@@ -74,9 +74,12 @@ fn heading(apdu: &Apdu, ipm: Option<&Ipm>, about: About<'_>) -> String {
         },
         |subject| subject.0.text().into_owned(),
     );
-    let quoted = from.replace(['"', '\\', '\r', '\n'], " ");
+    let name = match from.is_ascii() {
+        true => format!("\"{}\"", one_line(&from).replace(['"', '\\'], " ")),
+        false => encoded(&from),
+    };
     format!(
-        "Date: {date}\r\nFrom: \"{quoted}\" <x400@{host}>\r\nTo: <{to}>\r\nSubject: {subject}\r\n\
+        "Date: {date}\r\nFrom: {name} <x400@{host}>\r\nTo: <{to}>\r\nSubject: {subject}\r\n\
          Message-ID: <{trace}@{host}>\r\nX400-MTS-Identifier: {identifier}\r\n",
         date = about.now.rfc5322(),
         host = about.hostname,

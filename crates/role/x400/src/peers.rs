@@ -54,7 +54,7 @@ pub(crate) struct Peers {
     /// Units of peers.
     incoming: mpsc::Sender<Incoming>,
     /// Transfers that another association has to settle, by message and peer.
-    broken: RefCell<HashMap<(TraceId, String), Broken>>,
+    broken: RefCell<BTreeMap<(TraceId, String), Broken>>,
 }
 
 /// Why a peer cannot be reached.
@@ -141,7 +141,15 @@ impl Peers {
         {
             return Ok(line.clone());
         }
-        let (host, addresses) = self.resolve(peer, &reach).await?;
+        let (host, addresses) = match (self.resolve(peer, &reach).await, &known) {
+            (Ok(found), _) => found,
+            // A name server that is away does not end associations.
+            (Err(error), Some(line)) => {
+                tracing::warn!(peer, %error, "the addresses of before are used");
+                return Ok(line.clone());
+            }
+            (Err(error), None) => return Err(error),
+        };
         let line = match known {
             Some(line) if line.addresses == addresses => Line {
                 since: Instant::now(),
@@ -216,8 +224,10 @@ impl Peers {
     /// Keeps the rest of a transfer. Beyond the bound a message is sent anew, and may arrive twice.
     pub(crate) fn keep_broken(&self, trace: TraceId, peer: &str, broken: Broken) {
         let mut all = self.broken.borrow_mut();
-        if all.len() < BROKEN_MAX {
-            all.insert((trace, peer.to_owned()), broken);
+        all.insert((trace, peer.to_owned()), broken);
+        // Ids grow with time: the oldest message goes first, which may have expired long ago.
+        while all.len() > BROKEN_MAX {
+            all.pop_first();
         }
     }
 

@@ -138,10 +138,15 @@ impl Session for Transfer {
             let all = result(Disposition::Failed, DOWNGRADE, beyond());
             return Ok(self.attempt(envelope, &[], &all));
         }
-        let done = match self.process().peers.take_broken(trace, &self.peer) {
+        let broken = self.process().peers.take_broken(trace, &self.peer);
+        let done = match broken.clone() {
             Some(broken) => self.lane.settle(broken, apdu).await,
             None => self.lane.transfer(apdu).await,
         };
+        if let (Err(_), Some(broken)) = (&done, broken) {
+            // Without an association the transfer is as unsettled as before.
+            self.process().peers.keep_broken(trace, &self.peer, broken);
+        }
         let common = match done {
             Ok(outcome) => self.came_to(envelope, outcome),
             // Nothing is known against the unit; the next connection tells more.

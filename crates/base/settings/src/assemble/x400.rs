@@ -55,6 +55,7 @@ impl Assembly {
     fn x400_peer(&self, at: &str, mta_name: &str) -> X400Peer {
         let key = |name: &str| format!("{at}.{name}");
         let name: String = self.need(&key("name"));
+        // The name of an MTA has cases; the names of queues have none.
         let nameless = self.choice(&key("nameless"), yes_or_no);
         let theirs = self.maybe(&key("mta_name"));
         let own = self.maybe(&key("own_name"));
@@ -84,7 +85,7 @@ impl Assembly {
             messages_per_association_max: self.need(&key("messages_per_association_max")),
             accepts: self.border(at, "accept", "refuse"),
             sends: self.border(at, "send", "withhold"),
-            name,
+            name: name.to_ascii_lowercase(),
         }
     }
 
@@ -108,17 +109,22 @@ impl Assembly {
         }
     }
 
+    /// A word that becomes part of the name of a queue.
+    fn lower(&self, key: &str) -> String {
+        self.need::<String>(key).to_ascii_lowercase()
+    }
+
     fn x400_route(&self, at: &str) -> X400Route {
         X400Route {
             address: self.need(&format!("{at}.address")),
-            to: self.need(&format!("{at}.to")),
+            to: self.lower(&format!("{at}.to")),
             whole: self.choice(&format!("{at}.whole"), yes_or_no),
         }
     }
 
     fn x400_user(&self, at: &str) -> X400User {
         X400User {
-            name: self.need(&format!("{at}.name")),
+            name: self.lower(&format!("{at}.name")),
             content_types: self.need(&format!("{at}.content_types")),
             size_max: self.maybe(&format!("{at}.size_max")),
             redirect_to: self.maybe(&format!("{at}.redirect_to")),
@@ -127,7 +133,7 @@ impl Assembly {
 
     fn x400_gateway(&self, at: &str) -> X400Gateway {
         X400Gateway {
-            name: self.need(&format!("{at}.name")),
+            name: self.lower(&format!("{at}.name")),
             keep_max: self.need(&format!("{at}.keep_max")),
         }
     }

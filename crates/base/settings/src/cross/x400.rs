@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::found::Found;
 use crate::model::Settings;
+use crate::name::name as checked_name;
 use crate::outgoing::LocalDelivery;
 use crate::x400::{X400, X400Password};
 
@@ -28,9 +29,18 @@ pub(super) fn check(settings: &Settings, found: &mut Found<'_>) {
         );
     }
     found.socket("x400.socket", &x400.socket);
+    if x400.size_max > settings.limits.message_size_max {
+        found.add(
+            "x400.size_max",
+            "is above limits.message_size_max, which the spool nodes take",
+        );
+    }
     peers(x400, found);
     names(x400, found);
     for (number, route) in (1..).zip(&x400.routes) {
+        if let Some(Err(error)) = route.to.strip_prefix("file:").map(checked_name) {
+            found.add(&format!("x400.route[{number}].to"), error);
+        }
         if route.to.starts_with("store:") && settings.delivery.local != LocalDelivery::Store {
             let key = format!("x400.route[{number}].to");
             found.add(&key, "needs delivery.local = \"store\"");

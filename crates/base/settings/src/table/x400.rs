@@ -49,7 +49,7 @@ sections! {
 
     "x400.peer" Repeated, "Another MTA. A peer needs a password, addresses in `from` or a certificate, since otherwise anybody could call in its name." {
         live name: Word, Required("name = \"mta2\""),
-            "The name for routes, queues and logs.";
+            "The name for routes, queues and logs; the case of letters makes no difference.";
         live domain: OrAddress, Required("domain = \"C=FR; A=Atlas\""),
             "The global domain identifier of the peer. A peer of the own domain gets internal trace.";
         live mta_name: Word, Nothing("the name of the peer"),

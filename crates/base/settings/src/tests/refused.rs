@@ -118,6 +118,8 @@ contradictions: r#"
 x400_sections: r#"
 [x400]; listen = []; domain = "C=GB" => 4 x400.listen => expected an address; found none
 [gateway]; name = "x400.a" => 4 gateway.name => must not begin with x400.
+[x400]; listen = ["[::]:102"]; domain = "C=GB"; size_max = "60 MiB" => 6 x400.size_max => above limits.message_size_max
+[x400]; listen = ["[::]:102"]; domain = "C=GB"; [[x400.route]]; address = "C=GB"; to = "file:.." => 8 x400.route[1].to => nor be . or ..
 [x400]; listen = ["[::]:102"]; domain = "C=GB"; mta_name = "a/b" => 6 x400.mta_name => without a slash
 [x400]; listen = ["[::]:102"]; domain = "C=GB"; listen_tls = ["[::]:3102"] => 6 x400.listen_tls => needs a certificate
 [x400]; listen = ["[::]:25"]; domain = "C=GB" => 4 x400.listen => twice
