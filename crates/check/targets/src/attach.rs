@@ -126,7 +126,8 @@ fn attach<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<ClientEvent>, Vec<
         client.ask(ask),
     ];
     assert_eq!(begun, [Ok(()); 4]);
-    for piece in pieces {
+    // Input without octets has no pieces octet by octet, and the requests are output all the same.
+    for piece in std::iter::once(&[][..]).chain(pieces) {
         client.receive(piece);
         while let Some(event) = client.event() {
             if let ClientEvent::Deliver { deliver, octets } = &event {
