@@ -29,6 +29,9 @@ enum Place {
     Dropped,
 }
 
+/// Delimiters amid one header whose rests are read as headers of their own.
+const RESTARTS_MAX: usize = 16;
+
 /// The outline so far.
 #[derive(Debug)]
 pub struct Outline {
@@ -42,8 +45,8 @@ pub struct Outline {
     /// Whether a header names a digest; the parts of a digest are messages by default.
     has_digest: bool,
     is_cut: bool,
-    /// Behind the last delimiter amid the header that is being read.
-    again: Option<usize>,
+    /// The places behind delimiters amid the header that is being read.
+    restarts: Vec<usize>,
 }
 
 impl Default for Outline {
@@ -56,7 +59,7 @@ impl Default for Outline {
             longest: 0,
             has_digest: false,
             is_cut: false,
-            again: None,
+            restarts: Vec::new(),
         }
     }
 }
@@ -150,11 +153,13 @@ impl Outline {
         let line = self.kept.get(self.line..).unwrap_or_default();
         let delimiter = line.strip_prefix(b"--").map(<[u8]>::trim_ascii_end);
         if delimiter.is_some_and(|boundary| self.boundaries.contains(boundary)) {
-            self.again = Some(self.kept.len());
+            self.restarts.push(self.kept.len());
         } else if matches!(line, b"\n" | b"\r\n") {
-            let mut is_message = self.end_header(start);
-            if let Some(again) = self.again.take() {
-                is_message |= self.end_header(again);
+            let restarts = std::mem::take(&mut self.restarts);
+            // Of very many the first ones are read, and the header of a message may follow in any case.
+            let mut is_message = restarts.len() > RESTARTS_MAX;
+            for place in std::iter::once(start).chain(restarts.into_iter().take(RESTARTS_MAX)) {
+                is_message |= self.end_header(place);
             }
             self.place = match is_message {
                 true => Place::Header(self.kept.len()),
@@ -236,6 +241,36 @@ mod tests {
         let mut facts = Facts::default();
         facts.read(message, &Parsed::of(message));
         facts
+    }
+
+    /// The reader of the whole message begins the header anew at the second delimiter, and passes over that of a closed multipart.
+    #[test]
+    fn delimiters_amid_a_header_hide_nothing() {
+        let lines = [
+            "Content-Type: multipart/mixed; boundary=b",
+            "",
+            "--b",
+            "Content-Type: multipart/mixed; boundary=a",
+            "",
+            "--a--",
+            "--b",
+            "Content-Transfer-Encoding: base64",
+            "--b",
+            "Content-Type: message/rfc822",
+            "--a",
+            "X: y",
+            "",
+            "Content-Type: application/x; name=f.exe",
+            "Content-Disposition: attachment; filename=f.exe",
+            "",
+            "text",
+        ];
+        let message = lines.join("\r\n");
+        let whole = whole(message.as_bytes());
+        assert_eq!(outlined(message.as_bytes(), 7), whole);
+        let structure = whole.structure.expect("a structure");
+        let mut names = structure.attachments.iter().map(|one| one.name.as_str());
+        assert!(names.any(|name| name == "f.exe"), "{structure:?}");
     }
 
     #[test]
