@@ -81,7 +81,7 @@ const fn days_of(year: u64, month: u64, day: u64) -> u64 {
     365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - EPOCH_DAYS
 }
 
-/// A segment: a minute, and a part of the minute. Its text is `2026-11-29/1305`, with `-1` and so on for further parts.
+/// A segment: a minute, and a part of the minute. The text form of a segment is `2026-11-29/1305`; further parts of the minute end in `-1`, `-2` and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentName {
     day: Day,

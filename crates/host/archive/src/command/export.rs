@@ -97,7 +97,7 @@ pub fn export(
     exporting.finish()
 }
 
-/// An entry, and what its file is to be.
+/// An entry, and the name of its output file.
 #[derive(Debug, Clone)]
 struct Name {
     id: EntryId,

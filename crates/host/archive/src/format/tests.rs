@@ -74,7 +74,7 @@ fn cut_and_longer_fields_are_refused() {
         assert_eq!(decode(&octets[..cut]), None, "{cut}");
     }
     assert_eq!(decode(&[&octets[..], b"\0"].concat()), None);
-    // Each octet of these has one legal value, or counts what is not there.
+    // Each of these octets has one legal value, or is part of a count beyond the texts that follow.
     for at in 16..28 {
         let mut changed = octets.clone();
         changed[at] ^= 0x40;

@@ -28,8 +28,6 @@ pub(super) struct Current {
     index: Index,
     /// The names of both files are on stable storage.
     is_named: bool,
-    /// The directory of the day was made for this segment.
-    is_day_new: bool,
     buffer: Vec<u8>,
 }
 
@@ -58,8 +56,7 @@ impl Current {
         nonce: u64,
     ) -> Result<Self, ArchiveError> {
         let day = folder.join(name.day().to_string());
-        let is_day_new = disk
-            .make_folder(&day)
+        disk.make_folder(&day)
             .map_err(|error| ArchiveError::of(&day, &error))?;
         let (path, index_path) = (name.path(folder, "seg"), name.path(folder, "idx"));
         let file = disk
@@ -87,7 +84,6 @@ impl Current {
             summary: Summary::default(),
             index,
             is_named: false,
-            is_day_new,
             buffer: Vec::new(),
         })
     }
@@ -174,10 +170,9 @@ impl Current {
             let day = folder.join(self.name.day().to_string());
             disk.sync_folder(&day)
                 .map_err(|error| ArchiveError::of(&day, &error))?;
-            if self.is_day_new {
-                disk.sync_folder(folder)
-                    .map_err(|error| ArchiveError::of(folder, &error))?;
-            }
+            // Whoever made the folder of the day may have failed before its sync.
+            disk.sync_folder(folder)
+                .map_err(|error| ArchiveError::of(folder, &error))?;
             self.is_named = true;
         }
         Ok(())
