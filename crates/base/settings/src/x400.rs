@@ -146,6 +146,8 @@ pub struct X400Peer {
     pub own_selector: Option<String>,
     /// Associations at once, in each direction.
     pub associations_max: u32,
+    /// Whether the peer may send over associations that this MTA opens.
+    pub two_way: bool,
     /// Associations that stay open.
     pub permanent: u32,
     /// Messages over an association in one turn.

@@ -7,6 +7,7 @@ use vere_associations::{Expected, Peer};
 use vere_mta400::{AddressRange, Border, Identity, Profile, Terms};
 use vere_net::tls::{ClientTls, Roots, Verification};
 use vere_osi::association::{Addresses, Mode};
+use vere_osi::rtse::DialogueMode;
 use vere_settings::{Settings, X400Border, X400Peer};
 use vere_units::Secret;
 
@@ -52,6 +53,9 @@ impl Reach {
             Profile::Y1988 => Mode::Normal,
             Profile::Y1984 => Mode::X410(PROTOCOL_1984),
         };
+        if !peer.two_way {
+            way.dialogue_mode = DialogueMode::Monologue;
+        }
         way.called = selectors(peer.selector.as_deref())?;
         way.calling = selectors(peer.own_selector.as_deref())?;
         way.expected = terms.theirs.as_ref().map(expected);
@@ -142,7 +146,9 @@ fn selectors(text: Option<&str>) -> Result<Addresses, Fault> {
 fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2);
     let octet = |pair: &[u8]| match pair {
-        [_, _] => u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok(),
+        [high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+            u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()
+        }
         _ => None,
     };
     pairs.map(octet).collect()

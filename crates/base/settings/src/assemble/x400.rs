@@ -81,6 +81,7 @@ impl Assembly {
             selector: self.maybe(&key("selector")),
             own_selector: self.maybe(&key("own_selector")),
             associations_max: self.need(&key("associations_max")),
+            two_way: self.choice(&key("two_way"), yes_or_no),
             permanent: self.need(&key("permanent")),
             messages_per_association_max: self.need(&key("messages_per_association_max")),
             accepts: self.border(at, "accept", "refuse"),

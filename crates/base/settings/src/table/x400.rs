@@ -37,11 +37,11 @@ sections! {
             "The recipient of messages for unknown users of local domains, where the originator allows an alternate recipient.";
         fixed archive: Choice(&["yes", "no"]), Is("\"yes\""),
             "Whether every message, probe and report is archived once, before the responsibility for it is taken. `vere x400 archive` finds and exports entries.";
-        live archive_keep: Span(0, 36_500 * DAY), Is("\"0s\""),
+        fixed archive_keep: Span(0, 36_500 * DAY), Is("\"0s\""),
             "Age at which a day of the archive is removed. 0 keeps the archive for ever.";
         fixed audit: Choice(&["yes", "no"]), Is("\"yes\""),
             "Whether the audit log is written: a line of JSON for each association, arrival, attempt, delivery and report.";
-        live audit_keep: Span(0, 36_500 * DAY), Is("\"90d\""),
+        fixed audit_keep: Span(0, 36_500 * DAY), Is("\"90d\""),
             "Age at which a day of the audit log is removed. 0 keeps the log for ever.";
         fixed socket: Path, Is("\"{data}/x400/attach.sock\""),
             "The socket for gateways and `vere x400 send` (docs/internals/attach.md), at most 107 bytes. Whoever opens the socket sends as anybody, so only the system's user has access.";
@@ -82,6 +82,8 @@ sections! {
             "The transport selector of this MTA toward the peer.";
         live associations_max: Integer(1, 1_000), Is("10"),
             "Associations at once, in each direction.";
+        live two_way: Choice(&["no", "yes"]), Is("\"no\""),
+            "`yes`: the peer may send over associations that this MTA opens (two-way alternate), with `size_max` in memory for each of them; `no`: these associations carry units to the peer alone (monologue).";
         live permanent: Integer(0, 1_000), Is("0"),
             "Associations to the peer that stay open without messages.";
         live messages_per_association_max: Integer(1, 1_000_000), Is("1000"),
