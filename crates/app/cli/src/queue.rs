@@ -117,6 +117,9 @@ pub(crate) fn run(
 ) -> Result<String, Failure> {
     let socket = &socket(settings, x400)?;
     match command {
+        QueueCommand::Drain { .. } if x400 => Err(Failure::new(
+            "queues of an MTA of X.400 cannot be drained yet: start the MTA where its settings are",
+        )),
         QueueCommand::Drain { group, force, .. } => {
             log::start(settings, "drain")?;
             (roles.drain)(settings, group, *force, &mut std::io::stdout())?;

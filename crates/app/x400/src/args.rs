@@ -255,12 +255,12 @@ pub struct RouteArgs {
 /// Grades of delivery.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum PriorityWord {
-    /// Before all others; given up after 4 hours by default.
+    /// Deliver before all other grades; messages expire after 4 hours by default.
     Urgent,
     /// Given up after 24 hours by default.
     #[default]
     Normal,
-    /// After all others; given up after 36 hours by default.
+    /// Deliver after all other grades; messages expire after 36 hours by default.
     NonUrgent,
 }
 

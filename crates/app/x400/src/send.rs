@@ -27,6 +27,15 @@ pub(crate) fn run(args: &SendArgs, settings: &X400) -> Result<String, Failure> {
         None => text(args.file.as_deref(), settings.size_max.as_u64())?,
     };
     let mut talk = Talk::open(&settings.socket)?;
+    let (found, most) = (
+        u64::try_from(octets.len()).unwrap_or(u64::MAX),
+        talk.octets_max,
+    );
+    if found > most {
+        let text =
+            format!("expected at most {most} bytes, as the running MTA takes; found {found}");
+        return Err(Failure::new(text));
+    }
     talk.client.submit(TAG, Some(message(args)), octets)?;
     submitted(&mut talk, args.json)
 }
