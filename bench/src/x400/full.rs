@@ -57,7 +57,7 @@ pub(super) fn measure(
     let mut filling = source(&system, &case, Some((0, queued)))?;
     filling.remote.set_going(true);
     let counts = || filling.remote.counts().messages;
-    let mut run = Run::new(&system, queued);
+    let mut run = Run::new(&system, queued, queued);
     let accepted = run.follow(counts)?;
     run.tell(column, FILL, results);
     let memory = run.memory;
@@ -80,7 +80,7 @@ pub(super) fn measure(
     drop(one);
 
     let loads = Loads::new(&system, column)?;
-    let mut run = Run::new(&system, accepted);
+    let mut run = Run::new(&system, queued, accepted);
     let arrived = run.follow(|| loads.taken())?;
     run.tell(column, DRAIN, results);
     let memory = memory.max(run.memory);
@@ -111,6 +111,8 @@ fn await_one(system: &System, one: &Child, begun: Instant) -> Result<f64, BenchE
 /// A count that grows to an end.
 struct Run<'a> {
     system: &'a System,
+    /// The messages of the queue, which names the figures.
+    queued: u64,
     end: u64,
     /// Time and count.
     points: Vec<(Duration, u64)>,
@@ -119,9 +121,10 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    const fn new(system: &'a System, end: u64) -> Self {
+    const fn new(system: &'a System, queued: u64, end: u64) -> Self {
         Self {
             system,
+            queued,
             end,
             points: Vec::new(),
             memory: 0.0,
@@ -154,7 +157,7 @@ impl<'a> Run<'a> {
 
     fn tell(&self, column: &'static str, what: &str, results: &mut Results) {
         let mut add = |name: String, value| {
-            results.add(column, figure(self.end, &name), value, "messages/s");
+            results.add(column, figure(self.queued, &name), value, "messages/s");
         };
         let rates = tenths(&self.points);
         let mean = |rates: &[f64]| harmonic(rates);

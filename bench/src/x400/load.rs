@@ -119,7 +119,7 @@ impl<'a> Loads<'a> {
         let mut add = |what: &str, value, unit| {
             results.add(self.column, figure(case, what), value, unit);
         };
-        // What came in and has not left counts for nothing, and what left came in before.
+        // The smaller rate counts: messages in the queue were not transferred in full, and drained messages may have arrived before the measurement.
         add(FULL, out.min(into), "messages/s");
         add("in", into, "messages/s");
         add("out", out, "messages/s");
