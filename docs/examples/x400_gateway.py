@@ -43,7 +43,10 @@ class Connection:
         if not line:
             return None
         [(kind, value)] = json.loads(line).items()
-        octets = self.input.read(value.get("octets", 0))
+        count = value.get("octets", 0)
+        octets = self.input.read(count)
+        if len(octets) < count:
+            raise Refused("the MTA closed the connection amid a frame")
         if kind == "refused" and "tag" not in value:
             raise Refused(value["error"])
         return kind, value, octets
@@ -192,7 +195,7 @@ def reply(connection, tag, deliver, subject, text):
     message = {
         "originator": deliver["recipients"][0]["address"],
         "recipients": [deliver["originator"]],
-        "subject": f"Re: {subject}"[:128],
+        "subject": f"Re: {subject}".encode("latin-1", "replace").decode("latin-1")[:128],
         "priority": deliver.get("priority", "normal"),
     }
     connection.write("submit", {"tag": tag, "message": message}, text.encode())

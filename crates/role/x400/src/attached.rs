@@ -1,4 +1,4 @@
-//! Who is attached.
+//! The gateways that are attached.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

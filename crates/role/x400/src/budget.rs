@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Octets that all units on their way in may have.
+/// The memory of all units that peers are sending.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     max: Cell<u64>,

@@ -227,15 +227,15 @@ impl Association<'_> {
         let mut share = process.budget.share(self.peer);
         let kept = &self.reception.kept;
         let mut has_room = |octets| {
-            while octets <= most {
-                if share.grow(octets) {
-                    return true;
-                }
+            if octets > most {
+                return false;
+            }
+            while !share.grow(octets) {
                 if !(share.lacks_common_room(octets) && kept.give_way()) {
                     return false;
                 }
             }
-            false
+            true
         };
         match self.open.collect_while(begun, &mut has_room).await {
             Ok(apdu) => {

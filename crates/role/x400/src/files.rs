@@ -70,7 +70,12 @@ pub(crate) async fn file(
 
 /// Writes aside, syncs and renames. The id names the file, so that a unit that is written again replaces itself.
 fn write(folder: &Path, trace: TraceId, pieces: &[Bytes]) -> io::Result<PathBuf> {
-    std::fs::create_dir_all(folder)?;
+    if !folder.is_dir() {
+        std::fs::create_dir_all(folder)?;
+        for parent in folder.ancestors().skip(1).take(2) {
+            File::open(parent)?.sync_all()?;
+        }
+    }
     let (aside, path) = (
         folder.join(format!(".{trace}.part")),
         folder.join(format!("{trace}.p1")),

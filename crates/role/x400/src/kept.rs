@@ -30,6 +30,10 @@ impl Kept {
     /// Keeps the octets that a history has of an activity. The oldest go first; their senders begin anew.
     pub(crate) fn keep(&self, history: &Rc<RefCell<History>>, activity: Activity, share: Share) {
         self.forget_old();
+        // Without the name of a session nothing is found again.
+        if activity.session.is_none() {
+            return;
+        }
         let mut entries = self.0.borrow_mut();
         entries.push_back(Entry {
             history: Rc::clone(history),

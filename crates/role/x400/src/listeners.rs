@@ -1,8 +1,11 @@
 //! Accepts connections of callers, within the bound of connections.
 
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use vere_associations::{Remote, Stream};
 use vere_net::listen::{Inherited, ListenOptions};
@@ -42,6 +45,18 @@ pub(crate) fn open(x400: &X400, inherited: &mut Inherited) -> Result<Vec<Port>, 
     Ok(ports)
 }
 
+/// How long a connection without octets is left alone before the kernel asks whether the peer is there.
+const KEEP_ALIVE: Duration = Duration::from_secs(600);
+
+/// Has the kernel end the connections of peers that are gone: an association may be silent for days.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    let terms = TcpKeepalive::new()
+        .with_time(KEEP_ALIVE)
+        .with_interval(KEEP_ALIVE / 10)
+        .with_retries(3);
+    SockRef::from(stream).set_tcp_keepalive(&terms)
+}
+
 impl Reception {
     /// Accepts until the MTA stops.
     pub(crate) async fn accept(self: Rc<Self>, port: Port) {
@@ -71,7 +86,7 @@ impl Reception {
         self.connections.set(self.connections.get() + 1);
         let _open = figures.connection();
         // An APDU or a token leaves at once.
-        if stream.set_nodelay(true).is_ok() {
+        if stream.set_nodelay(true).is_ok() && keep_alive(&stream).is_ok() {
             self.serve(stream, address, encrypted).await;
         }
         self.connections

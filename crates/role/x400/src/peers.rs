@@ -7,12 +7,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
+use tokio::time::timeout;
 use vere_associations::{Delivered, Names, Pool, PoolSettings};
 use vere_net::resolver::{AddressAnswer, Resolver};
 use vere_osi::rtse::Broken;
-use vere_settings::X400;
+use vere_settings::{X400, X400Password, X400Peer};
 use vere_switch::Reach;
 use vere_units::TraceId;
 
@@ -20,6 +22,8 @@ use vere_units::TraceId;
 const WAITING_MAX: usize = 4;
 /// Transfers that broke off and are not settled yet.
 const BROKEN_MAX: usize = 1_024;
+/// How long the releases of all associations may take at the end.
+const CLOSE: Duration = Duration::from_secs(5);
 /// How long the addresses of a host count.
 const ADDRESSES_FRESH: Duration = Duration::from_secs(60);
 
@@ -41,6 +45,9 @@ pub(crate) struct Line {
 #[derive(Debug)]
 struct State {
     reach: BTreeMap<String, Reach>,
+    settings: Vec<X400Peer>,
+    /// Counts changes of the settings.
+    generation: u64,
     lines: HashMap<String, Line>,
     size_max: u64,
 }
@@ -55,6 +62,13 @@ pub(crate) struct Peers {
     incoming: mpsc::Sender<Incoming>,
     /// Transfers that another association has to settle, by message and peer.
     broken: RefCell<BTreeMap<(TraceId, String), Broken>>,
+}
+
+fn has_file(peer: &X400Peer) -> bool {
+    let passwords = [&peer.password, &peer.own_password];
+    passwords
+        .iter()
+        .any(|password| matches!(password, X400Password::File(_)))
 }
 
 /// Why a peer cannot be reached.
@@ -85,6 +99,8 @@ impl Peers {
             names: Arc::new(Names::new(&x400.mta_name)),
             state: RefCell::new(State {
                 reach,
+                settings: x400.peers.clone(),
+                generation: 0,
                 lines: HashMap::new(),
                 size_max: x400.size_max.as_u64(),
             }),
@@ -92,13 +108,23 @@ impl Peers {
         }
     }
 
-    /// Applies other settings: later associations have the new terms.
+    /// Applies other settings: later associations have the new terms. Peers whose terms are the same keep their associations.
     pub(crate) fn set(&self, x400: &X400, reach: BTreeMap<String, Reach>) {
         let mut state = self.state.borrow_mut();
+        let state = &mut *state;
         state.reach = reach;
-        state.size_max = x400.size_max.as_u64();
+        state.generation += 1;
+        let size_max = x400.size_max.as_u64();
+        let is_same_size = std::mem::replace(&mut state.size_max, size_max) == size_max;
+        let before = std::mem::replace(&mut state.settings, x400.peers.clone());
+        let is_kept = |name: &String| {
+            let old = before.iter().find(|peer| peer.name == *name);
+            let new = x400.peers.iter().find(|peer| peer.name == *name);
+            // Files with passwords and certificates may have changed.
+            old == new && new.is_some_and(|peer| !peer.tls && !has_file(peer))
+        };
         // A pool ends with its last worker.
-        state.lines.clear();
+        state.lines.retain(|name, _| is_same_size && is_kept(name));
     }
 
     /// The peers that want associations without messages.
@@ -132,7 +158,10 @@ impl Peers {
     /// # Errors
     /// [`Unreached`].
     pub(crate) async fn line(&self, peer: &str) -> Result<Line, Unreached> {
-        let reach = self.state.borrow().reach.get(peer).cloned();
+        let (reach, generation) = {
+            let state = self.state.borrow();
+            (state.reach.get(peer).cloned(), state.generation)
+        };
         let reach = reach.ok_or_else(|| Unreached::Unknown(peer.to_owned()))?;
         let known = self.state.borrow().lines.get(peer).cloned();
         if let Some(line) = known
@@ -151,16 +180,17 @@ impl Peers {
             (Err(error), None) => return Err(error),
         };
         let line = match known {
-            Some(line) if line.addresses == addresses => Line {
+            Some(line) if is_same(&line.addresses, &addresses) => Line {
                 since: Instant::now(),
                 ..line
             },
             _ => self.new_line(peer, &reach, (&host, addresses)),
         };
-        self.state
-            .borrow_mut()
-            .lines
-            .insert(peer.to_owned(), line.clone());
+        let mut state = self.state.borrow_mut();
+        // During the look-up the settings may have changed: the line serves this attempt alone.
+        if state.generation == generation {
+            state.lines.insert(peer.to_owned(), line.clone());
+        }
         Ok(line)
     }
 
@@ -231,21 +261,21 @@ impl Peers {
         }
     }
 
-    /// Releases all associations.
+    /// Releases all associations, within [`CLOSE`].
     pub(crate) async fn close(&self) {
-        let lines: Vec<Line> = self
-            .state
-            .borrow_mut()
-            .lines
-            .drain()
-            .map(|(_, line)| line)
-            .collect();
-        for line in lines {
-            if let Ok(pool) = Rc::try_unwrap(line.pool) {
-                pool.close().await;
-            }
-        }
+        let lines = std::mem::take(&mut self.state.borrow_mut().lines);
+        let pools = lines
+            .into_values()
+            .filter_map(|line| Rc::into_inner(line.pool));
+        let all = join_all(pools.map(Pool::close));
+        // Whoever does not answer loses its connection.
+        let _closed = timeout(CLOSE, all).await;
     }
+}
+
+/// Whether these are the same addresses, in whatever order.
+fn is_same(some: &[SocketAddr], others: &[SocketAddr]) -> bool {
+    some.len() == others.len() && some.iter().all(|one| others.contains(one))
 }
 
 /// Has the associations made that are to stay open without messages, until the MTA stops.

@@ -10,7 +10,7 @@ use vere_x400::{Apdu, TypeOfMtsUser};
 use crate::intake;
 use crate::process::Process;
 
-/// Writes the report about a stored unit, and decides where it goes. `None` where nothing is to be told of any recipient.
+/// Writes the report about a stored unit, and decides where it goes. No recipient may require a report, and the stored unit may be unreadable: `None`.
 pub(crate) fn write(
     process: &Process,
     original: &Bytes,

@@ -22,7 +22,7 @@ use crate::process::Process;
 use crate::records::parts;
 use crate::{archiving, auditing, report};
 
-/// Workers for one local user or gateway.
+/// Workers for one local user.
 const LOCAL_WORKERS: usize = 4;
 
 impl Trade for Process {
@@ -135,6 +135,14 @@ fn policy(general: Policy, x400: &X400) -> Policy {
             ..Limits::default()
         };
         let name = format!("peer:{}", peer.name);
+        rules.insert(Scope::Domains(Names::One(name)), limits);
+    }
+    for gateway in &x400.gateways {
+        let limits = Limits {
+            connections_max: usize::try_from(gateway.keep_max).ok(),
+            ..Limits::default()
+        };
+        let name = format!("gateway:{}", gateway.name);
         rules.insert(Scope::Domains(Names::One(name)), limits);
     }
     let grades = [

@@ -149,9 +149,8 @@ impl Session for Transfer {
         }
         let common = match done {
             Ok(outcome) => self.came_to(envelope, outcome),
-            // Nothing is known against the unit; the next connection tells more.
-            Err(PoolError::Ended) => return Err(BeforeMessage),
-            Err(error) => result(Disposition::Deferred, BROKE_OFF, wording(&error)),
+            // Nothing is known against the unit: the next attempt to open an association tells more, and pauses the queue.
+            Err(_) => return Err(BeforeMessage),
         };
         Ok(self.attempt(envelope, &left_out, &common))
     }

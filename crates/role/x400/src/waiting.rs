@@ -37,7 +37,9 @@ pub(crate) struct Place<'a> {
 impl Waiting {
     /// Adds a connection, and closes another if there are too many. `connections_max`: the bound of all connections.
     pub(crate) fn enter(&self, address: IpAddr, connections_max: usize) -> Place<'_> {
-        let most = (connections_max / SHARE).max(LEAST);
+        let quarter = connections_max / SHARE;
+        // Whoever binds finds a place, however few connections the settings allow.
+        let most = quarter.max(LEAST.min(connections_max / 2)).max(1);
         if self.entries.borrow().len() >= most {
             self.close_one();
         }
@@ -91,6 +93,9 @@ mod tests {
 
     use super::*;
 
+    /// Connections of which [`LEAST`] may be without a bind.
+    const MOST: usize = 2 * LEAST;
+
     fn is_lost(place: &Place<'_>) -> bool {
         place.lost().now_or_never().is_some()
     }
@@ -99,9 +104,9 @@ mod tests {
     fn who_holds_most_loses_the_oldest() {
         let waiting = Waiting::default();
         let [honest, greedy]: [IpAddr; 2] = [[192, 0, 2, 1].into(), [192, 0, 2, 2].into()];
-        let first = waiting.enter(honest, 0);
-        let others: Vec<_> = (1..LEAST).map(|_| waiting.enter(greedy, 0)).collect();
-        let late = waiting.enter(honest, 0);
+        let first = waiting.enter(honest, MOST);
+        let others: Vec<_> = (1..LEAST).map(|_| waiting.enter(greedy, MOST)).collect();
+        let late = waiting.enter(honest, MOST);
         assert!(is_lost(&others[0]));
         assert!(!is_lost(&first) && !is_lost(&late) && !is_lost(&others[1]));
         drop((first, late, others));

@@ -115,6 +115,9 @@ impl<D: Desk> Connection<D> {
                 piece = self.server.output().unwrap_or_default();
                 self.waits.wrote(Instant::now(), !piece.is_empty());
             }
+            if self.server.has_ended() {
+                self.waits.ended(Instant::now());
+            }
             let done = self.server.has_ended() || (!reading && self.submitted == 0);
             if done && piece.is_empty() {
                 break;
@@ -137,7 +140,10 @@ impl<D: Desk> Connection<D> {
                 Step::Answered((tag, answer)) => self.answer(&tag, answer),
                 Step::Late => match self.waits.late(Instant::now()) {
                     Some(Late::Deaf) => break,
-                    Some(Late::Because(error)) => self.server.end(&error),
+                    Some(Late::Because(error)) => {
+                        self.server.end(&error);
+                        self.waits.ended(Instant::now());
+                    }
                     None => (),
                 },
                 Step::Stopping => self.server.end("the MTA stops"),

@@ -29,6 +29,8 @@ pub(super) struct Waits {
     write: Option<Instant>,
     /// Deliveries by id.
     deliveries: BTreeMap<String, Instant>,
+    /// The end of the farewell.
+    end: Option<Instant>,
 }
 
 impl Waits {
@@ -38,7 +40,15 @@ impl Waits {
             read: None,
             write: None,
             deliveries: BTreeMap::new(),
+            end: None,
         }
+    }
+
+    /// The connection ends: the client has one span for the rest of its output, and owes nothing else.
+    pub(super) fn ended(&mut self, now: Instant) {
+        self.end.get_or_insert(now + STALL);
+        (self.attach, self.read, self.write) = (None, None, None);
+        self.deliveries.clear();
     }
 
     /// The client attached.
@@ -48,18 +58,18 @@ impl Waits {
 
     /// Octets came.
     pub(super) fn read(&mut self, now: Instant) {
-        self.read = Some(now + STALL);
+        self.read = Some(now + STALL).filter(|_| self.end.is_none());
     }
 
     /// Whether the client owes the rest of a frame now.
     pub(super) fn reads(&mut self, now: Instant, owes: bool) {
         let until = || self.read.unwrap_or(now + STALL);
-        self.read = owes.then(until);
+        self.read = owes.then(until).filter(|_| self.end.is_none());
     }
 
     /// Octets were written, and whether some are left.
     pub(super) fn wrote(&mut self, now: Instant, left: bool) {
-        self.write = left.then(|| now + STALL);
+        self.write = left.then(|| now + STALL).filter(|_| self.end.is_none());
     }
 
     /// A delivery was given to the client.
@@ -74,7 +84,7 @@ impl Waits {
 
     /// The end of the next wait.
     pub(super) fn next(&self) -> Option<Instant> {
-        let single = [self.attach, self.read, self.write];
+        let single = [self.attach, self.read, self.write, self.end];
         let all = single.into_iter().flatten();
         all.chain(self.deliveries.values().copied()).min()
     }
@@ -83,7 +93,7 @@ impl Waits {
     pub(super) fn late(&self, now: Instant) -> Option<Late> {
         let over = |until: Option<Instant>| until.is_some_and(|until| until <= now);
         let because = |reason: String| Some(Late::Because(reason));
-        if over(self.write) {
+        if over(self.write) || over(self.end) {
             return Some(Late::Deaf);
         }
         if over(self.attach) {
