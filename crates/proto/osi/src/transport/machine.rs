@@ -16,8 +16,9 @@ const DATA_HEADER: usize = 3;
 const CONTROL_MAX: usize = 512;
 /// Octets that are copied when they come alone.
 const COPIED_MAX: usize = 512;
-/// The largest size that parameter 0xC0 is used for, as peers know it.
-const POWER_MAX: u32 = 8192;
+/// The largest size that parameter 0xC0 proposes: X.224 clause 13.3.4 b) does not allow 4,096 and 8,192 in class 0, and strict
+/// peers end the connection on them. Peers that propose them get them.
+const POWER_MAX: u32 = 2048;
 
 /// The states of X.224 Annex A in class 0. The network connection is there before the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

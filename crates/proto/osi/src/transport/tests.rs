@@ -95,6 +95,27 @@ fn sizes_are_negotiated() {
     }
 }
 
+/// A request proposed 8,192 by parameter 0xC0, which X.224 does not allow in class 0: rusty-cotp closed the connection.
+#[test]
+fn a_request_proposes_sizes_of_class_0_alone() {
+    for (ours, power, preferred) in [
+        (TPDU_SIZE_MAX, 2048, Some(65_408)),
+        (8192, 2048, Some(8192)),
+        (4096, 2048, Some(4096)),
+        (2048, 2048, None),
+        (1000, 512, Some(896)),
+    ] {
+        let (mut a, mut b) = (transport(ours), transport(ours));
+        a.connect(None, None);
+        b.receive(a.take_output().into_bytes());
+        let Some(TransportEvent::ConnectIndication(request)) = b.poll() else {
+            panic!("a request")
+        };
+        assert_eq!(request.size.power, Some(power));
+        assert_eq!(request.size.preferred, preferred);
+    }
+}
+
 #[test]
 fn tsdus_are_cut_and_put_together() {
     let (mut a, mut b) = connected(128, 128);
