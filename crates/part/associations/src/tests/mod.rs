@@ -7,6 +7,7 @@ mod many;
 mod measured;
 mod pools;
 mod refusals;
+mod rusty;
 mod secured;
 mod silent;
 mod story;
