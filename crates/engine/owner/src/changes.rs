@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use vere_spoolwire::{
     Change, FRAME_MIN, KeptGrants, META_MAX, NAME_MAX, NodeRefusal, QueueCharter, QueueId,
     QueueLimits, RecordId, TARGET_LEN, Txn, encode_batch, encode_change, encode_create,
@@ -17,6 +18,9 @@ const FRAME_MAX_UNKNOWN: u32 = 1 << 20;
 
 /// Approximate memory for a change in addition to its frame, in octets.
 const ENTRY_LEN: usize = 256;
+
+/// Long frames that are kept for the other replicas.
+const FRAMES: usize = 2;
 
 /// A change.
 #[derive(Debug)]
@@ -118,6 +122,8 @@ pub(super) struct Changes {
     acknowledged: Txn,
     acknowledged_end: u64,
     entries: VecDeque<Entry>,
+    /// The last long frames.
+    frames: VecDeque<(Txn, Bytes)>,
     /// Smallest frame limit of the nodes, once a node has announced its limit.
     frame_max: Option<u32>,
 }
@@ -132,6 +138,7 @@ impl Changes {
             acknowledged: Txn(0),
             acknowledged_end: 0,
             entries: VecDeque::new(),
+            frames: VecDeque::new(),
             frame_max: None,
         }
     }
@@ -139,6 +146,7 @@ impl Changes {
     /// Restarts the numbering after `processed`, with no change in flight.
     pub(super) fn restart(&mut self, processed: Txn) {
         self.entries.clear();
+        self.frames.clear();
         (self.base, self.decided) = (processed, processed);
         self.acknowledge();
     }
@@ -303,7 +311,23 @@ impl Changes {
         let entry = self.entries.pop_front()?;
         self.base = self.base.next();
         self.base_end = entry.end;
+        self.frames.retain(|(txn, _)| *txn > self.base);
         Some(entry)
+    }
+
+    /// The frame of a long change. Replicas take the same changes soon after each other, and share the octets.
+    pub(super) fn frame(&mut self, txn: Txn) -> Bytes {
+        if let Some((_, frame)) = self.frames.iter().find(|(kept, _)| *kept == txn) {
+            return frame.clone();
+        }
+        let mut frame = Vec::new();
+        self.encode(txn, &mut frame);
+        let frame = Bytes::from(frame);
+        if self.frames.len() == FRAMES {
+            self.frames.pop_front();
+        }
+        self.frames.push_back((txn, frame.clone()));
+        frame
     }
 
     /// Appends the frame of a change.

@@ -54,7 +54,7 @@ pub struct OwnerConfig {
     pub replicas: usize,
     /// Number of full replicas required for an acknowledgement; 1 to `replicas`.
     pub replicas_min: usize,
-    /// Maximum of octets sent to a replica without acknowledgement; one change may always be sent.
+    /// Maximum of octets sent to a replica without acknowledgement; eight changes may be sent whatever their length.
     pub window: usize,
     /// Limit of submitted octets without acknowledgement; above this limit the owner rejects new
     /// records.

@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use vere_spoolwire::{
     Answer, Charter, CloseReason, Greeting, Hello, Incarnation, Request, Role, SECRET_LEN, Seq,
     SharedSecret, Txn, VERSION, Welcome,
@@ -18,10 +19,9 @@ use vere_units::Timestamp;
 
 use super::config::OwnerError;
 use super::incoming::{Incoming, Message};
+use super::outgoing::Outgoing;
 use vere_spoolwire::Block;
 
-/// Capacity that an empty output buffer keeps, in octets.
-const OUTPUT_KEPT: usize = 512 << 10;
 /// Time limit of a handshake, in heartbeats.
 const HANDSHAKE_BEATS: u32 = 10;
 
@@ -78,8 +78,7 @@ pub(super) struct Connection {
     /// Incarnation of the node's memory that answered.
     pub(super) incarnation: Option<Incarnation>,
     incoming: Incoming,
-    out: Vec<u8>,
-    out_sent: usize,
+    out: Outgoing,
     /// Time of the last received octets.
     pub(super) heard: Timestamp,
     /// Time of the next sign of life.
@@ -100,8 +99,7 @@ impl Connection {
             role: Role::Owner,
             incarnation: None,
             incoming: Incoming::default(),
-            out: Vec::new(),
-            out_sent: 0,
+            out: Outgoing::default(),
             heard: Timestamp::ZERO,
             heartbeat_at: Timestamp::MAX,
             beats_asked: 0,
@@ -277,31 +275,30 @@ impl Connection {
 
     /// Appends a frame.
     pub(super) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.out);
+        self.out.write(write);
+    }
+
+    /// Appends a long frame, without a copy.
+    pub(super) fn push(&mut self, frame: Bytes) {
+        self.out.push(frame);
     }
 
     /// Octets not written yet.
-    pub(super) fn waiting(&self) -> usize {
-        self.out.len() - self.out_sent
+    pub(super) const fn waiting(&self) -> usize {
+        self.out.waiting()
     }
 
     pub(super) fn output(&self) -> &[u8] {
-        self.out.get(self.out_sent..).unwrap_or_default()
+        self.out.next()
     }
 
     /// Records that the socket accepted `count` octets. Output longer than the socket buffer drains
     /// only as fast as the node reads. So progress is a sign of life while the node's answers wait
     /// for the end of a long frame. Output written in one piece is no sign of life.
     pub(super) fn sent(&mut self, count: usize, now: Timestamp) {
-        self.out_sent += count;
-        if self.out_sent < self.out.len() {
-            if count > 0 {
-                self.heard = self.heard.max(now);
-            }
-        } else {
-            self.out.clear();
-            self.out.shrink_to(OUTPUT_KEPT);
-            self.out_sent = 0;
+        self.out.sent(count);
+        if self.out.waiting() > 0 && count > 0 {
+            self.heard = self.heard.max(now);
         }
     }
 }

@@ -37,6 +37,7 @@ mod links;
 mod membership;
 mod names;
 mod opening;
+mod outgoing;
 mod pace;
 mod phase;
 mod question;

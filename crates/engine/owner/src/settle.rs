@@ -16,6 +16,13 @@ use vere_spoolwire::Batch;
 /// Approximate limit of encoded output ahead of the socket, in octets.
 const OUTPUT_AHEAD: usize = 256 << 10;
 
+/// Changes that may be in flight whatever their length. A node acknowledges the end of a record with the next change that somebody waits for, so a long
+/// change must not wait for the acknowledgement of such an end; and a node receives the next long change while the disk syncs the one before.
+const CHANGES_FREE: u64 = 8;
+
+/// Length of a frame from which replicas share its octets.
+const LONG: usize = 64 << 10;
+
 /// Outcome of a change that every required replica has answered.
 enum Verdict {
     Done,
@@ -53,15 +60,19 @@ impl Owner {
                 return;
             };
             let in_flight = self.changes.octets(replica.acked, replica.position);
-            let first = replica.position == replica.acked;
-            let full = in_flight + entry.len as u64 > self.config.window as u64 && !first;
-            let many = replica.position.0 - replica.acked.0 >= window_txns;
+            let changes = replica.position.0 - replica.acked.0;
+            let is_full = in_flight + entry.len as u64 > self.config.window as u64;
+            let full = is_full && changes >= CHANGES_FREE;
+            let many = changes >= window_txns;
             if full || many || connection.waiting() >= OUTPUT_AHEAD {
                 return;
             }
-            connection.write(|out| self.changes.encode(next, out));
             if let Some(rebuild) = rebuild {
                 rebuild.note(&entry.what);
+            }
+            match entry.len >= LONG {
+                true => connection.push(self.changes.frame(next)),
+                false => connection.write(|out| self.changes.encode(next, out)),
             }
             replica.position = next;
         }
