@@ -294,7 +294,9 @@ impl TlsRow {
             verified: info.certificate == PeerCertificate::Valid,
             problem: match &info.certificate {
                 PeerCertificate::Invalid(_, problem) => Some(problem.clone()),
-                PeerCertificate::Valid | PeerCertificate::NotAsked => None,
+                PeerCertificate::Valid | PeerCertificate::Client(_) | PeerCertificate::NotAsked => {
+                    None
+                }
             },
         }
     }

@@ -87,7 +87,7 @@ impl<'a> Session<'a> {
         }
         match &tls.certificate {
             PeerCertificate::Invalid(fault, reason) => Some(certificate(*fault, reason)),
-            PeerCertificate::NotAsked | PeerCertificate::Valid => {
+            PeerCertificate::NotAsked | PeerCertificate::Client(_) | PeerCertificate::Valid => {
                 (!hosts.is_named(self.host)).then(unnamed)
             }
         }

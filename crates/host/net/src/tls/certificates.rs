@@ -7,11 +7,12 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use rustls::client::ResolvesClientCert;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{Error, InconsistentKeys};
+use rustls::{Error, InconsistentKeys, SignatureScheme};
 use sha2::{Digest as _, Sha256};
 use vere_units::Timestamp;
 
@@ -313,6 +314,17 @@ impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         // rustls gives the name in lower case.
         self.current().choose(hello.server_name())
+    }
+}
+
+impl ResolvesClientCert for Certificates {
+    /// The issuers that a server names are hints alone.
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.current().choose(None)
+    }
+
+    fn has_certs(&self) -> bool {
+        !self.current().is_empty()
     }
 }
 

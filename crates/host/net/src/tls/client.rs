@@ -20,6 +20,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::dane::{Dane, DaneVerifier};
 use super::fault::CertificateFault;
+use super::keyring::Keyring;
 use super::{HANDSHAKE_TIMEOUT, PeerCertificate, TlsError, TlsInfo, certificates, provider};
 
 /// The treatment of a certificate that is not valid for the next hop's name.
@@ -242,6 +243,15 @@ impl ClientTls {
     pub fn without_resumption(mut self) -> Self {
         let mut config = ClientConfig::clone(self.connector.config());
         config.resumption = Resumption::disabled();
+        self.connector = TlsConnector::from(Arc::new(config));
+        self
+    }
+
+    /// Shows the default certificate of a keyring to servers that ask for one.
+    #[must_use]
+    pub fn showing(mut self, keyring: &Keyring) -> Self {
+        let mut config = ClientConfig::clone(self.connector.config());
+        config.client_auth_cert_resolver = keyring.certificates();
         self.connector = TlsConnector::from(Arc::new(config));
         self
     }

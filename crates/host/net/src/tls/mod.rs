@@ -13,7 +13,7 @@
 //! TLS 1.2 and 1.3 with the ring provider; sessions are resumed by tickets. A handshake has a time limit of
 //! its own. A connection without TLS has no cost here.
 //!
-//! Not covered: client certificates of mail clients, certificates before X.509 version 3 (with
+//! Not covered: client certificates of mail clients (a server that asks is [`ServerTls::asking`]), certificates before X.509 version 3 (with
 //! such a certificate no TLS connection is possible, not even opportunistic).
 
 mod certificates;
@@ -75,8 +75,10 @@ pub struct TlsInfo {
 /// The result of verifying the peer's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerCertificate {
-    /// No certificate was requested: all clients of our servers.
+    /// No certificate was requested, or the client showed none.
     NotAsked,
+    /// A root of the server has issued the client's certificate, which has these DNS names and addresses.
+    Client(Vec<String>),
     /// The certificate is valid for the name of the connection.
     Valid,
     /// The certificate proves no identity, for this reason; the connection is encrypted all the same.

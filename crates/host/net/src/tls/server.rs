@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustls::ServerConfig;
 use rustls::crypto::ring::Ticketer;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -14,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 use super::certificates::Certificates;
 use super::keyring::Keyring;
 use super::options::ServerTlsOptions;
-use super::{PeerCertificate, TlsError, TlsInfo, provider};
+use super::{Leaf, PeerCertificate, Roots, TlsError, TlsInfo, provider};
 
 /// Accepts TLS connections; clones share certificates and tickets.
 #[derive(Clone)]
@@ -41,6 +42,30 @@ impl ServerTls {
         Ok(Self {
             acceptor: TlsAcceptor::from(Arc::new(config(keyring.certificates())?)),
             keyring,
+        })
+    }
+
+    /// The same server, which asks clients for a certificate that one of these roots has issued. A client without a certificate is served; a client
+    /// with a certificate of other roots is not. Sessions are not resumed, so that each handshake checks the certificate.
+    ///
+    /// # Errors
+    /// The TLS library refuses the roots.
+    pub fn asking(&self, roots: &Roots) -> Result<Self, TlsError> {
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots.store(), provider());
+        let verifier = verifier.allow_unauthenticated().build();
+        let verifier = verifier.map_err(|error| TlsError::NoRoots {
+            problem: error.to_string(),
+        })?;
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|source| TlsError::Library { source })?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(self.keyring.certificates());
+        config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            keyring: Arc::clone(&self.keyring),
         })
     }
 
@@ -75,7 +100,13 @@ impl ServerTls {
         };
         let connection = stream.get_ref().1;
         let sni = connection.server_name().map(str::to_owned);
-        let info = TlsInfo::new(connection, sni, PeerCertificate::NotAsked);
+        let shown = connection.peer_certificates().and_then(<[_]>::first);
+        let certificate = shown.map_or(PeerCertificate::NotAsked, |shown| {
+            // The handshake proved the certificate; one that cannot be read here has no names.
+            let leaf = Leaf::of(shown);
+            PeerCertificate::Client(leaf.map(|leaf| leaf.names).unwrap_or_default())
+        });
+        let info = TlsInfo::new(connection, sni, certificate);
         Ok((stream, info))
     }
 }

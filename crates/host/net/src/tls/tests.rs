@@ -8,8 +8,8 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::{
-    CertificateFault, CertificateFiles, ClientTls, ConnectTlsError, Leaf, PeerCertificate, Reload,
-    Roots, ServerTls, ServerTlsOptions, TlsError, TlsInfo, Verification, check_files,
+    CertificateFault, CertificateFiles, ClientTls, ConnectTlsError, Keyring, Leaf, PeerCertificate,
+    Reload, Roots, ServerTls, ServerTlsOptions, TlsError, TlsInfo, Verification, check_files,
 };
 
 /// A folder with a certificate authority in `ca.pem`.
@@ -468,4 +468,43 @@ fn validity_and_names_are_read() {
             .names,
         ["::1"]
     );
+}
+
+#[tokio::test]
+async fn a_server_that_asks_knows_the_names_of_its_clients() {
+    let authority = Authority::new();
+    let server = server(authority.issue("server", "mx.example"), Vec::new());
+    let own = |files| {
+        let options = ServerTlsOptions {
+            default: Some(files),
+            ..ServerTlsOptions::default()
+        };
+        Keyring::new(options).expect("good files")
+    };
+    let mta = own(authority.issue("client", "MTA.example"));
+    let roots = Roots::only(&authority.path("ca.pem")).expect("a root");
+    let asking = server.asking(&roots).expect("a root");
+    let client = authority.client(Verification::Required);
+    let names = vec!["mta.example".to_owned()];
+    // Each handshake of a server that asks is whole, also with a client that keeps sessions.
+    for _ in 0..2 {
+        let showing = client.clone().showing(&mta);
+        let (at_server, _) = meet(&asking, &showing, "mx.example").await.expect("TLS");
+        assert_eq!(
+            at_server.certificate,
+            PeerCertificate::Client(names.clone())
+        );
+        assert!(!at_server.is_resumed);
+    }
+    let (bare, _) = meet(&asking, &client, "mx.example").await.expect("TLS");
+    assert_eq!(bare.certificate, PeerCertificate::NotAsked);
+    let showing = client.clone().showing(&mta);
+    let (at_server, _) = meet(&server, &showing, "mx.example").await.expect("TLS");
+    assert_eq!(at_server.certificate, PeerCertificate::NotAsked);
+    let other = Authority::new();
+    let stranger = own(other.issue("client", "mta.example"));
+    let (near, far) = duplex(16 * 1024);
+    let showing = client.clone().showing(&stranger);
+    let (accepted, _) = tokio::join!(asking.accept(far), showing.connect("mx.example", near));
+    assert!(accepted.is_err(), "a certificate of another root");
 }

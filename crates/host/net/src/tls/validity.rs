@@ -45,7 +45,7 @@ impl Leaf {
             })
     }
 
-    fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+    pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
         let names = parsed.subject_alternative_name().ok()?;
         let names = names.iter().flat_map(|names| &names.value.general_names);
