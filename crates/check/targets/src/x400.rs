@@ -41,6 +41,9 @@ pub(super) const ADDRESS_SEEDS: &[&[u8]] = &[
 /// Reads the octets as whatever a peer may send.
 pub(super) fn apdu(octets: &[u8]) {
     let octets = Bytes::copy_from_slice(octets);
+    let middle = octets.len() / 2;
+    let halves = [octets.slice(..middle), octets.slice(middle..)];
+    assert_eq!(Apdu::split_pieces(&halves), Apdu::split(&octets));
     if let Ok(read) = Apdu::split(&octets) {
         same(&read);
         downgraded(read);

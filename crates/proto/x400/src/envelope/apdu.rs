@@ -149,6 +149,22 @@ impl Apdu {
         }
     }
 
+    /// Reads a protocol data unit in pieces, as [`split`](Self::split) reads one. The content of a message stays in the pieces where it is one primitive
+    /// OCTET STRING, as nearly all senders write it; other units are copied together.
+    ///
+    /// # Errors
+    /// As [`split`](Self::split).
+    pub fn split_pieces(pieces: &[Bytes]) -> Result<Self, ApduError> {
+        match pieces {
+            [] => Self::split(&Bytes::new()),
+            [octets] => Self::split(octets),
+            pieces => match message_in_pieces(pieces) {
+                Some(message) => Ok(Self::Message(message)),
+                None => Self::split(&pieces.concat().into()),
+            },
+        }
+    }
+
     /// The identifier of the message, probe or report.
     #[must_use]
     pub fn identifier(&self) -> &MtsIdentifier {
@@ -248,6 +264,57 @@ fn split_message(octets: &Bytes, header: Header) -> Result<Message, ApduError> {
         envelope: decode(&envelope).map_err(|error| error.within("envelope"))?,
         content: Content::read(&content)?,
     })
+}
+
+/// Octets of the pieces in which the envelope of a message is looked for.
+const HEAD: usize = 32 << 10;
+
+/// A message whose content begins within the first octets and fills the rest. `None`: the unit is something else, or has a fault.
+fn message_in_pieces(pieces: &[Bytes]) -> Option<Message> {
+    let (head, rest) = head_of(pieces);
+    let outer = Header::read(&head, 0).ok()?;
+    let envelope_end = extent(&head, outer.octets).ok()?;
+    let inner = Header::read(&head, envelope_end).ok()?;
+    let begin = envelope_end.checked_add(inner.octets)?;
+    let total = pieces.iter().map(Bytes::len).fold(0, usize::saturating_add);
+    let fills = |header: Header, begin: usize| {
+        let found = total
+            .checked_sub(begin)
+            .and_then(|rest| u64::try_from(rest).ok());
+        matches!(header.length, Length::Definite(length) if Some(length) == found)
+    };
+    let is_message =
+        outer.tag == Tag::context(0) && outer.constructed && fills(outer, outer.octets);
+    let is_content = inner.tag == Tag::OCTET_STRING && !inner.constructed && fills(inner, begin);
+    let is_short = rest.len() < PIECES_MAX && envelope_end <= ENVELOPE_OCTETS_MAX;
+    if !(is_message && is_content && is_short && begin <= head.len()) {
+        return None;
+    }
+    let envelope = head.slice(outer.octets..envelope_end);
+    let content = [head.slice(begin..)]
+        .into_iter()
+        .chain(rest.iter().cloned());
+    Some(Message {
+        envelope: decode(&envelope).ok()?,
+        content: Content {
+            pieces: content.filter(|piece| !piece.is_empty()).collect(),
+        },
+    })
+}
+
+/// The first octets in one piece, and the pieces behind them. Short pieces are copied.
+fn head_of(pieces: &[Bytes]) -> (Bytes, &[Bytes]) {
+    let mut length = 0_usize;
+    let short = pieces.iter().take_while(|piece| {
+        length = length.saturating_add(piece.len());
+        length < HEAD
+    });
+    let count = short.count().saturating_add(1);
+    let (head, rest) = pieces.split_at_checked(count).unwrap_or((pieces, &[]));
+    match head {
+        [head] => (head.clone(), rest),
+        head => (head.concat().into(), rest),
+    }
 }
 
 /// Reads a probe or a report; a returned content does not count as envelope, since the octets are not copied.

@@ -53,6 +53,66 @@ fn every_form_of_ber_means_the_same() {
     }
 }
 
+/// Octets in pieces of this length.
+fn cut(octets: &Bytes, length: usize) -> Vec<Bytes> {
+    let begins = (0..octets.len()).step_by(length);
+    begins
+        .map(|begin| octets.slice(begin..octets.len().min(begin + length)))
+        .collect()
+}
+
+#[test]
+fn a_unit_in_pieces_is_the_unit_in_one_piece() {
+    let long = Message {
+        content: Content::new((0..200_000_u32).map(|n| n as u8).collect::<Vec<_>>().into()),
+        ..message()
+    };
+    let mut units: Vec<Bytes> = apdus().iter().map(Apdu::to_bytes).collect();
+    units.push(Apdu::Message(long).to_bytes());
+    let varied = |octets: &Bytes| FORMS.map(|form| Bytes::from(vary(octets, form)));
+    units.extend(units.iter().flat_map(varied).collect::<Vec<_>>());
+    for octets in &units {
+        let whole = Apdu::split(octets).unwrap();
+        for length in [1_000, 40_000, 65_530] {
+            assert_eq!(
+                Apdu::split_pieces(&cut(octets, length)).as_ref(),
+                Ok(&whole)
+            );
+        }
+        let mut more = cut(octets, 40_000);
+        more.push(Bytes::from_static(b"x"));
+        assert!(Apdu::split_pieces(&more).is_err(), "octets behind the unit");
+        let short = cut(&octets.slice(..octets.len() - 1), 40_000);
+        assert!(
+            Apdu::split_pieces(&short).is_err(),
+            "the last octet is missing"
+        );
+    }
+}
+
+/// The content of a usual message is not copied.
+#[test]
+fn the_content_of_a_message_stays_in_its_pieces() {
+    let long = Message {
+        content: Content::new(vec![7; 200_000].into()),
+        ..message()
+    };
+    let octets = Apdu::Message(long).to_bytes();
+    let Ok(Apdu::Message(read)) = Apdu::split_pieces(&cut(&octets, 40_000)) else {
+        panic!("a message");
+    };
+    let pieces = read.content.pieces();
+    assert_eq!(
+        pieces.len(),
+        6,
+        "{:?}",
+        pieces.iter().map(Bytes::len).collect::<Vec<_>>()
+    );
+    let place = |octets: &Bytes| octets.as_ptr() as usize;
+    let inside = place(&octets)..place(&octets) + octets.len();
+    assert!(pieces.iter().all(|piece| inside.contains(&place(piece))));
+}
+
 /// The text of an APDU without the fields kept as received.
 fn without_kept(apdu: &Apdu) -> String {
     let text = apdu.to_string();
