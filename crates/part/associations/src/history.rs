@@ -2,7 +2,7 @@
 //!
 //! The memory is that of a process. A receiver that has to recognise transfers after its own end keeps names on stable storage.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::open::{Activity, Resumption};
 use crate::receive::Partial;
@@ -10,7 +10,10 @@ use crate::receive::Partial;
 /// Transfers of one peer. A history must not be shared between peers: names are what a peer says.
 #[derive(Debug)]
 pub struct History {
-    entries: VecDeque<Entry>,
+    /// Transfers by the number of their last change.
+    entries: BTreeMap<u64, Entry>,
+    names: HashMap<Activity, u64>,
+    next: u64,
     entries_max: usize,
 }
 
@@ -45,9 +48,11 @@ pub enum Known {
 impl History {
     /// A history of at most this many transfers; the oldest is forgotten first.
     #[must_use]
-    pub const fn new(entries_max: usize) -> Self {
+    pub fn new(entries_max: usize) -> Self {
         Self {
-            entries: VecDeque::new(),
+            entries: BTreeMap::new(),
+            names: HashMap::new(),
+            next: 0,
             entries_max,
         }
     }
@@ -69,19 +74,21 @@ impl History {
 
     /// Forgets a transfer that the peer has discarded, or that was refused.
     pub fn forget(&mut self, activity: &Activity) {
-        self.entries.retain(|entry| !entry.names.contains(activity));
+        self.take(activity);
     }
 
     /// What is known of a transfer that the peer wants to continue. The transfer has both names from now on.
     pub fn resumed(&mut self, resumption: &Resumption) -> Known {
-        let named = |entry: &&mut Entry| entry.names.contains(&resumption.old);
-        let known = match self.entries.iter_mut().find(named) {
+        let number = self.names.get(&resumption.old).copied();
+        let entry = number.and_then(|number| Some((number, self.entries.get_mut(&number)?)));
+        let known = match entry {
             // The octets before the beginning are always there.
             None if resumption.checkpoint == 0 => Known::Partial(Partial::default()),
             None => Known::Unknown,
-            Some(entry) => {
+            Some((number, entry)) => {
                 if !entry.names.contains(&resumption.new) {
                     entry.names.push(resumption.new.clone());
+                    self.names.insert(resumption.new.clone(), number);
                 }
                 match &entry.state {
                     State::Received => Known::Received,
@@ -103,13 +110,34 @@ impl History {
         if activity.session.is_none() {
             return;
         }
-        let mut entries = self.entries.iter();
-        let found = entries.position(|entry| entry.names.contains(activity));
-        let known = found.and_then(|place| self.entries.remove(place));
+        let known = self.take(activity);
         let names = known.map_or_else(|| vec![activity.clone()], |entry| entry.names);
-        self.entries.push_back(Entry { names, state });
+        let number = self.next;
+        self.next += 1;
+        for name in &names {
+            self.names.insert(name.clone(), number);
+        }
+        self.entries.insert(number, Entry { names, state });
         while self.entries.len() > self.entries_max {
-            self.entries.pop_front();
+            if let Some((oldest, entry)) = self.entries.pop_first() {
+                self.forget_names(oldest, &entry);
+            }
+        }
+    }
+
+    /// Takes a transfer out, under all of its names.
+    fn take(&mut self, activity: &Activity) -> Option<Entry> {
+        let number = self.names.get(activity).copied()?;
+        let entry = self.entries.remove(&number)?;
+        self.forget_names(number, &entry);
+        Some(entry)
+    }
+
+    fn forget_names(&mut self, number: u64, entry: &Entry) {
+        for name in &entry.names {
+            if self.names.get(name) == Some(&number) {
+                self.names.remove(name);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Transfers of the peer.
 
 use std::collections::VecDeque;
+use std::future::{Future, ready};
 
 use bytes::Bytes;
 use vere_osi::association::{AssociationError, Event};
@@ -182,18 +183,20 @@ impl OpenAssociation {
     ///
     /// [`NotReceived`], with what was received of it.
     pub async fn collect(&mut self, begun: Partial, max: u64) -> Result<Vec<Bytes>, NotReceived> {
-        self.collect_while(begun, |octets| octets <= max).await
+        self.collect_while(begun, |octets| ready(octets <= max))
+            .await
     }
 
-    /// Collects the transfer of the peer as [`Self::collect`] does, as long as the host has room for so many octets.
+    /// Collects the transfer of the peer as [`Self::collect`] does, as long as the host has room for so many octets. A host that waits for room, for less
+    /// than `Bounds::hold`, holds the peer meanwhile.
     ///
     /// # Errors
     ///
     /// [`NotReceived`], with what was received of it.
-    pub async fn collect_while(
+    pub async fn collect_while<F: Future<Output = bool>>(
         &mut self,
         begun: Partial,
-        mut has_room: impl FnMut(u64) -> bool,
+        has_room: impl Fn(u64) -> F,
     ) -> Result<Vec<Bytes>, NotReceived> {
         let mut partial = begun;
         loop {
@@ -210,7 +213,7 @@ impl OpenAssociation {
                 Part::Ended(end) => return Err(NotReceived::Broken(partial, Some(end))),
                 Part::Discarded => return Err(NotReceived::Discarded),
             }
-            if !has_room(partial.length) {
+            if !has_room(partial.length).await {
                 let reason = Exception::ReceivingAbilityJeopardized;
                 if self.refuse(reason).await.is_err() {
                     self.driver.machine.abort(None);
