@@ -30,7 +30,7 @@ pub(crate) enum QueueCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Deliver the queues of a dead gateway from this machine, until they are empty.
+    /// Deliver the queues of a dead gateway (with `--x400`, of a dead MTA) from this machine, until they are empty.
     Drain {
         /// Take the queues over from their gateway, and deliver from this machine.
         #[arg(long, required = true)]
@@ -117,12 +117,13 @@ pub(crate) fn run(
 ) -> Result<String, Failure> {
     let socket = &socket(settings, x400)?;
     match command {
-        QueueCommand::Drain { .. } if x400 => Err(Failure::new(
-            "queues of an MTA of X.400 cannot be drained yet: start the MTA where its settings are",
-        )),
         QueueCommand::Drain { group, force, .. } => {
             log::start(settings, "drain")?;
-            (roles.drain)(settings, group, *force, &mut std::io::stdout())?;
+            let drain = match x400 {
+                true => roles.drain_x400,
+                false => roles.drain,
+            };
+            drain(settings, group, *force, &mut std::io::stdout())?;
             Ok(String::new())
         }
         QueueCommand::List { json } => {

@@ -20,6 +20,8 @@ pub struct Roles {
     pub dnsbl: ServeLists,
     /// Drains the queues of dead gateways.
     pub drain: Drain,
+    /// Drains the queues of dead MTAs of X.400.
+    pub drain_x400: Drain,
 }
 
 /// Runs the server of block lists; the file and the level are those of settings to be read again.

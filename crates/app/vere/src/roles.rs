@@ -81,6 +81,9 @@ pub(crate) const ROLES: Roles = Roles {
     node: |settings, name| vere_role_node::run(settings, name, None),
     dnsbl: |settings, reload| vere_role_dnsbl::run(settings, reload),
     drain: |settings, names, force, out| Ok(vere_role_gateway::drain(settings, names, force, out)?),
+    drain_x400: |settings, names, force, out| {
+        Ok(vere_role_x400::drain(settings, names, force, out)?)
+    },
 };
 
 #[cfg(test)]

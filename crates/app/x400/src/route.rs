@@ -21,7 +21,7 @@ type Hosts = BTreeMap<String, Vec<String>>;
 /// # Errors
 /// When the settings of the MTA are wrong.
 pub(crate) fn run(args: &RouteArgs, settings: &Settings) -> Result<(String, ExitCode), Failure> {
-    let Some(Switch { mta, reach }) = Switch::of(settings)? else {
+    let Some(Switch { mta, reach, .. }) = Switch::of(settings)? else {
         return Err(Failure::new("expected a section [x400]; found none"));
     };
     let hosts = reach.into_iter().map(|(name, reach)| {

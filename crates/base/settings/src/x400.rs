@@ -12,6 +12,8 @@ pub struct X400 {
     pub listen: Vec<SocketAddr>,
     /// Addresses for associations with TLS.
     pub listen_tls: Vec<SocketAddr>,
+    /// The roots that issue certificates of callers.
+    pub client_ca: Option<PathBuf>,
     /// The name of the MTA in its domain.
     pub mta_name: String,
     /// The global domain identifier as a text.
@@ -134,6 +136,8 @@ pub struct X400Peer {
     pub addresses: Vec<(String, u16)>,
     /// Addresses from which the peer calls.
     pub from: Vec<IpAddr>,
+    /// A name in the certificate that the peer shows when it calls.
+    pub caller_certificate: Option<String>,
     /// Whether calls to the peer are encrypted.
     pub tls: bool,
     /// The name in the certificate of the peer.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use vere_net::acme::{Acme, AcmeError, AcmeOptions};
 use vere_net::tls::{
-    CertificateFiles, Keyring, ServerStream, ServerTls as Server, ServerTlsOptions, TlsError,
+    CertificateFiles, Keyring, Roots, ServerStream, ServerTls as Server, ServerTlsOptions, TlsError,
 };
 use vere_settings::Settings;
 use vere_smtp::server::TlsInfo;
@@ -81,6 +81,19 @@ impl ServerTls {
     /// When a file is missing or wrong, and none that could be used is kept.
     pub fn new(settings: &Settings) -> Result<Self, ServerTlsError> {
         Ok(Self(Server::new(options(settings)?)?))
+    }
+
+    /// The same server, which asks clients for a certificate that one of these roots has issued.
+    ///
+    /// # Errors
+    /// When the roots cannot be used.
+    pub fn asking(&self, roots: &Roots) -> Result<Self, ServerTlsError> {
+        Ok(Self(self.0.asking(roots)?))
+    }
+
+    /// The certificates that are shown.
+    pub fn keyring(&self) -> &Keyring {
+        self.0.keyring()
     }
 
     /// Shows other certificates to connections to come.

@@ -15,6 +15,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use vere_mta400::{Destination, Mta, Names, Peers, RouteSetting, Routes};
+use vere_net::tls::Roots;
 use vere_settings::{Settings, X400};
 
 pub use error::{Fault, SwitchError};
@@ -27,6 +28,8 @@ pub struct Switch {
     pub mta: Mta,
     /// The ways to peers, by the names of the peers.
     pub reach: BTreeMap<String, Reach>,
+    /// The roots that issue certificates of callers; `None` asks callers for no certificate.
+    pub callers: Option<Roots>,
 }
 
 impl Switch {
@@ -57,8 +60,14 @@ impl Switch {
                 routes: routes(x400)?,
             },
             reach,
+            callers: callers(x400)?,
         })
     }
+}
+
+fn callers(x400: &X400) -> Result<Option<Roots>, SwitchError> {
+    let roots = x400.client_ca.as_deref().map(Roots::only).transpose();
+    roots.map_err(|error| SwitchError::Own("client_ca", error.into()))
 }
 
 fn routes(x400: &X400) -> Result<Routes, SwitchError> {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use vere_associations::{Expected, Peer};
 use vere_mta400::{AddressRange, Border, Identity, Profile, Terms};
-use vere_net::tls::{ClientTls, Roots, Verification};
+use vere_net::tls::{ClientTls, Keyring, Roots, Verification};
 use vere_osi::association::{Addresses, Mode};
 use vere_osi::rtse::DialogueMode;
 use vere_settings::{Settings, X400Border, X400Peer};
@@ -44,6 +44,11 @@ impl Reach {
         let name = self.certificate.clone().unwrap_or_else(|| host.to_owned());
         peer.tls = self.tls.clone().map(|tls| (tls, name));
         peer
+    }
+
+    /// Shows a certificate of the keyring to the peer, if the peer asks for one.
+    pub fn show(&mut self, keyring: &Keyring) {
+        self.tls = self.tls.take().map(|tls| tls.showing(keyring));
     }
 
     pub(crate) fn of(settings: &Settings, peer: &X400Peer, terms: &Terms) -> Result<Self, Fault> {
@@ -103,7 +108,7 @@ pub(crate) fn terms(peer: &X400Peer) -> Result<Terms, Fault> {
         theirs: named.map(|name| identity(name, theirs)),
         ours: named.map(|_| identity(&peer.own_name, ours)),
         addresses: peer.from.clone(),
-        certificate: None,
+        certificate: peer.caller_certificate.clone(),
         associations_max: size(peer.associations_max),
         inbound: border(&peer.accepts)?,
         outbound: border(&peer.sends)?,

@@ -1,52 +1,61 @@
-//! Memory for units that peers are sending, shared by all associations. One peer has half of it at most, so that another always
-//! finds room.
+//! Memory for units that peers are sending, shared by all associations.
+//!
+//! A unit says its length at its end alone, so units that begin together could use the memory up with none of them complete. Room for the rest of
+//! the oldest unit is therefore kept free ([`ledger`]): the oldest unit never waits, and others that find no room are not read meanwhile, which holds
+//! their senders. A unit that has been the oldest for [`TURN`] while others wait gives way to them, so that a sender who drips holds nobody.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+mod ledger;
+
+use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+use self::ledger::Ledger;
+pub(crate) use self::ledger::{Bounds, Shortage};
+
+/// How long a unit waits for room: less than an association lets its host hold octets (`vere_associations::Bounds::hold`).
+const WAIT: Duration = Duration::from_secs(45);
+/// How long the oldest unit may take while others wait.
+const TURN: Duration = Duration::from_secs(20);
+/// How often a waiting unit looks whether a turn is over.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The memory of all units that peers are sending.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
-    max: Cell<u64>,
-    held: Cell<u64>,
-    peers: RefCell<HashMap<String, u64>>,
+    ledger: RefCell<Ledger>,
+    /// Told whenever octets are free again.
+    freed: Notify,
 }
 
 impl Budget {
-    /// Sets the bound.
-    pub(crate) fn set_max(&self, octets: u64) {
-        self.max.set(octets);
+    /// Sets the bounds.
+    pub(crate) fn set_bounds(&self, bounds: Bounds) {
+        self.ledger.borrow_mut().bounds = bounds;
+        self.freed.notify_waiters();
     }
 
-    /// The bound.
+    /// The bound of all units.
     pub(crate) fn max(&self) -> u64 {
-        self.max.get()
+        self.ledger.borrow().bounds.all
     }
 
     /// Octets held now.
     pub(crate) fn held(&self) -> u64 {
-        self.held.get()
+        self.ledger.borrow().held()
     }
 
     /// The share of a unit that begins.
     pub(crate) fn share(self: &Rc<Self>, peer: &str) -> Share {
+        let called = Rc::<Notify>::default();
+        let serial = self.ledger.borrow_mut().begin(peer, Rc::clone(&called));
         Share {
             budget: Rc::clone(self),
-            peer: peer.to_owned(),
-            octets: 0,
-        }
-    }
-
-    /// Counts a unit anew.
-    fn count(&self, peer: &str, before: u64, after: u64) {
-        let held = self.held.get().saturating_sub(before);
-        self.held.set(held.saturating_add(after));
-        let mut peers = self.peers.borrow_mut();
-        let own = peers.entry(peer.to_owned()).or_insert(0);
-        *own = own.saturating_sub(before).saturating_add(after);
-        if *own == 0 {
-            peers.remove(peer);
+            serial,
+            called,
         }
     }
 }
@@ -55,67 +64,100 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Rc<Budget>,
-    peer: String,
-    octets: u64,
+    serial: u64,
+    called: Rc<Notify>,
 }
 
 impl Share {
-    /// Whether the unit may have so many octets, which count from now on.
-    pub(crate) fn grow(&mut self, octets: u64) -> bool {
-        let budget = &self.budget;
-        let peers = budget.peers.borrow().get(&self.peer).copied();
-        let own = peers.unwrap_or(0).saturating_sub(self.octets);
-        if self.lacks_common_room(octets) || !fits(own, octets, budget.max.get() / 2) {
-            return false;
+    /// Counts so many octets for the unit from now on, if there is room.
+    ///
+    /// # Errors
+    /// The memory that is short.
+    pub(crate) fn grow(&self, octets: u64) -> Result<(), Shortage> {
+        let mut ledger = self.budget.ledger.borrow_mut();
+        match ledger.shortage(self.serial, octets) {
+            Some(shortage) => Err(shortage),
+            None => {
+                ledger.set(self.serial, octets);
+                Ok(())
+            }
         }
-        budget.count(&self.peer, self.octets, octets);
-        self.octets = octets;
-        true
     }
-}
 
-impl Share {
-    /// Whether the units of all peers together leave no room for so many octets.
-    pub(crate) fn lacks_common_room(&self, octets: u64) -> bool {
-        let others = self.budget.held.get().saturating_sub(self.octets);
-        !fits(others, octets, self.budget.max.get())
+    /// Waits until the unit may have so many octets. `give_way` frees memory of units that nobody sends at the moment, if there are any.
+    /// Whether there is room: after [`WAIT`] there is none.
+    pub(crate) async fn grow_in_turn(
+        &self,
+        octets: u64,
+        give_way: impl Fn(Shortage) -> bool,
+    ) -> bool {
+        let until = Instant::now() + WAIT;
+        let mut waiting = None;
+        loop {
+            let freed = self.budget.freed.notified();
+            let shortage = match self.grow(octets) {
+                Ok(()) => return true,
+                Err(shortage) if give_way(shortage) => continue,
+                Err(shortage) => shortage,
+            };
+            let now = Instant::now();
+            if now >= until {
+                return false;
+            }
+            waiting.get_or_insert_with(|| Waiting::begin(&self.budget));
+            let late = self
+                .budget
+                .ledger
+                .borrow_mut()
+                .late(self.serial, shortage, now);
+            if let Some(late) = late {
+                late.notify_one();
+            }
+            // Late or not, the loop looks again.
+            let _ = timeout(LOOK.min(until - now), freed).await;
+        }
     }
-}
 
-/// A unit alone may be as long as units may be.
-const fn fits(others: u64, octets: u64, max: u64) -> bool {
-    others == 0 || others.saturating_add(octets) <= max
+    /// Told when the unit has to give way: it has been the oldest for too long while others wait.
+    pub(crate) fn called(&self) -> Rc<Notify> {
+        Rc::clone(&self.called)
+    }
+
+    /// Nothing more comes for now: the octets stay counted, and nothing is kept free for the rest of the unit.
+    pub(crate) fn rest(&self) {
+        self.budget.ledger.borrow_mut().rest(self.serial);
+        self.budget.freed.notify_waiters();
+    }
+
+    /// Whether the unit is of this peer.
+    pub(crate) fn is_of(&self, other: &Self) -> bool {
+        let ledger = self.budget.ledger.borrow();
+        ledger.peer(self.serial) == ledger.peer(other.serial)
+    }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.budget.count(&self.peer, self.octets, 0);
+        self.budget.ledger.borrow_mut().end(self.serial);
+        self.budget.freed.notify_waiters();
+    }
+}
+
+/// A unit that waits; turns count while any does.
+struct Waiting<'a>(&'a Budget);
+
+impl<'a> Waiting<'a> {
+    fn begin(budget: &'a Budget) -> Self {
+        budget.ledger.borrow_mut().waiting(1);
+        Self(budget)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.ledger.borrow_mut().waiting(-1);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_peer_has_half_and_a_unit_alone_has_all() {
-        let budget = Rc::<Budget>::default();
-        budget.set_max(100);
-        let mut alone = budget.share("a");
-        assert!(alone.grow(500));
-        assert_eq!(budget.held(), 500);
-        drop(alone);
-        assert_eq!(budget.held(), 0);
-        let (mut first, mut second, mut other) =
-            (budget.share("a"), budget.share("a"), budget.share("b"));
-        assert!(first.grow(30) && second.grow(20));
-        assert!(!second.grow(21), "more than half");
-        assert!(other.grow(50));
-        assert!(!other.grow(51), "more than all");
-        assert_eq!(budget.held(), 100);
-        drop(first);
-        assert!(second.grow(50));
-        drop((second, other));
-        assert_eq!((budget.held(), budget.peers.borrow().len()), (0, 0));
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ use vere_associations::{
     OpenAssociation, Partial, Remote, Resumption, Stream, respond,
 };
 use vere_mta400::{Admitted, Caller, Denied, Source};
+use vere_net::tls::PeerCertificate;
 use vere_osi::session::Exception;
 
 use crate::auditing::{self, Link};
@@ -74,9 +75,14 @@ fn admit(
     let asked = caller.asked();
     let name = asked.name().unwrap_or_default();
     let count = |peer: &str| reception.open.borrow().get(peer).copied().unwrap_or(0);
+    let tls = asked.remote.tls.as_ref();
+    let certificate = match tls.map(|tls| &tls.certificate) {
+        Some(PeerCertificate::Client(names)) => names.as_slice(),
+        _ => &[],
+    };
     let who = Caller {
         address: address.ip(),
-        certificate: None,
+        certificate,
     };
     let admitted = process.mta().peers.admit(&asked.bind, who, count);
     process.figures.bound(admitted.is_ok());
@@ -224,20 +230,23 @@ impl Association<'_> {
             .x400
             .as_ref()
             .map_or(0, |x400| x400.size_max.as_u64());
-        let mut share = process.budget.share(self.peer);
-        let kept = &self.reception.kept;
-        let mut has_room = |octets| {
-            if octets > most {
-                return false;
-            }
-            while !share.grow(octets) {
-                if !(share.lacks_common_room(octets) && kept.give_way()) {
-                    return false;
-                }
-            }
-            true
+        let share = process.budget.share(self.peer);
+        let (called, kept) = (share.called(), &self.reception.kept);
+        let share_ref = &share;
+        let has_room = |octets| async move {
+            let give_way = |shortage| kept.give_way(share_ref, shortage);
+            octets <= most && share_ref.grow_in_turn(octets, give_way).await
         };
-        match self.open.collect_while(begun, &mut has_room).await {
+        let collected = tokio::select! {
+            collected = self.open.collect_while(begun, has_room) => Some(collected),
+            () = called.notified() => None,
+        };
+        let Some(collected) = collected else {
+            return self.gives_way(&activity).await;
+        };
+        // What is complete waits for the spool alone.
+        share.rest();
+        match collected {
             Ok(apdu) => {
                 let origin = Origin {
                     source: Source::Peer(self.peer),
@@ -263,6 +272,20 @@ impl Association<'_> {
                 process.figures.refused();
                 self.history.borrow_mut().forget(&activity);
             }
+        }
+    }
+
+    /// The unit has had memory for long, and others wait for it: the peer keeps the unit, and begins anew.
+    async fn gives_way(&mut self, activity: &Activity) {
+        tracing::warn!(
+            peer = self.peer,
+            "transfer refused for now: too slow while others wait for memory"
+        );
+        self.reception.intake.process().figures.refused();
+        self.history.borrow_mut().forget(activity);
+        let jeopardized = Exception::ReceivingAbilityJeopardized;
+        if self.open.refuse(jeopardized).await.is_err() {
+            self.open.break_off().await;
         }
     }
 

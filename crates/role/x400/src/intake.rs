@@ -15,7 +15,7 @@ use vere_x400::{Apdu, ApduError, Report};
 use crate::archiving;
 use crate::origin::Origin;
 use crate::process::{Group, Process};
-use crate::records::{joined, parts};
+use crate::records::parts;
 use crate::told;
 
 /// Why no responsibility is taken for a unit.
@@ -85,7 +85,7 @@ impl Intake {
         origin: Origin<'_>,
         octets: Vec<Bytes>,
     ) -> Result<Taken, NotTaken> {
-        let apdu = Apdu::split(&joined(octets))?;
+        let apdu = Apdu::split_pieces(&octets)?;
         self.take_unit(origin, apdu).await
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use vere_associations::{Activity, History};
 
-use crate::budget::Share;
+use crate::budget::{Share, Shortage};
 
 /// Broken transfers with octets in memory, of all peers together.
 const TRANSFERS_MAX: usize = 16;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 struct Entry {
     history: Rc<RefCell<History>>,
     activity: Activity,
-    _share: Share,
+    share: Share,
     since: Instant,
 }
 
@@ -34,11 +34,12 @@ impl Kept {
         if activity.session.is_none() {
             return;
         }
+        share.rest();
         let mut entries = self.0.borrow_mut();
         entries.push_back(Entry {
             history: Rc::clone(history),
             activity,
-            _share: share,
+            share,
             since: Instant::now(),
         });
         while entries.len() > TRANSFERS_MAX {
@@ -54,9 +55,13 @@ impl Kept {
             .retain(|entry| entry.activity != *activity);
     }
 
-    /// Gives up the oldest transfer, if there is one: a unit that is coming needs the memory.
-    pub(crate) fn give_way(&self) -> bool {
-        let oldest = self.0.borrow_mut().pop_front();
+    /// Gives up the oldest transfer, or the oldest of the same peer, if there is one: a unit that is coming needs the memory.
+    pub(crate) fn give_way(&self, coming: &Share, shortage: Shortage) -> bool {
+        let mut entries = self.0.borrow_mut();
+        let helps = |entry: &Entry| shortage == Shortage::Common || entry.share.is_of(coming);
+        let oldest = entries.iter().position(helps);
+        let oldest = oldest.and_then(|place| entries.remove(place));
+        drop(entries);
         let is_there = oldest.is_some();
         forget(oldest);
         is_there
@@ -85,7 +90,7 @@ mod tests {
     use vere_associations::{Known, Partial, Resumption};
 
     use super::*;
-    use crate::budget::Budget;
+    use crate::budget::{Bounds, Budget};
 
     fn activity(name: &'static str) -> Activity {
         Activity {
@@ -97,12 +102,12 @@ mod tests {
     #[test]
     fn what_has_to_go_is_forgotten_and_what_goes_on_is_not() {
         let (kept, budget) = (Kept::default(), Rc::<Budget>::default());
-        budget.set_max(100);
+        budget.set_bounds(Bounds { all: 100, unit: 50 });
         let history = Rc::new(RefCell::new(History::new(8)));
         let (first, second) = (activity("1"), activity("2"));
         for one in [&first, &second] {
-            let mut share = budget.share("peer");
-            assert!(share.grow(10));
+            let share = budget.share("peer");
+            assert_eq!(share.grow(10), Ok(()));
             history.borrow_mut().broke(one, Partial::default());
             kept.keep(&history, one.clone(), share);
         }
@@ -110,7 +115,9 @@ mod tests {
         // The first one goes on under another name.
         kept.release(&first);
         assert_eq!(budget.held(), 10);
-        assert!(kept.give_way() && !kept.give_way());
+        let (other, own) = (budget.share("other"), budget.share("peer"));
+        assert!(!kept.give_way(&other, Shortage::Own));
+        assert!(kept.give_way(&own, Shortage::Own) && !kept.give_way(&own, Shortage::Common));
         assert_eq!(budget.held(), 0);
         let ask = |old: &Activity| {
             let asked = Resumption {

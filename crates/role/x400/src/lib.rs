@@ -11,6 +11,7 @@ mod attached;
 mod auditing;
 mod budget;
 mod caller;
+mod drain;
 mod error;
 mod files;
 mod gateways;
@@ -42,7 +43,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_local;
 use vere_control::{Answer, Request};
 use vere_groups::control::Receiving;
-use vere_groups::{Groups, control, throttle};
+use vere_groups::{Groups, adopt, control, throttle};
 use vere_link::link::SpoolLink;
 use vere_net::listen::Inherited;
 use vere_process::failure::Failure;
@@ -53,6 +54,7 @@ use vere_process::{accept, entry};
 use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
+pub use drain::{DrainError, drain};
 pub use error::X400Error;
 
 use self::gateways::MtaDesk;
@@ -93,7 +95,13 @@ async fn serve(
     spawn_local(driver);
     let tls = ServerTls::new(&settings)?;
     let (incoming, units) = mpsc::channel(INCOMING_MAX);
-    let process = Rc::new(Process::open(settings, incoming)?);
+    let process = Rc::new(Process::open(
+        settings,
+        incoming,
+        &x400.trace_folder(),
+        &tls,
+    )?);
+    let tls = process.asking(tls)?;
     let group = Rc::new(vere_groups::new(&process, link));
     let groups = Rc::new(Groups::new(Rc::clone(&group)));
     let (stop, stopping) = watch::channel(false);
@@ -122,6 +130,11 @@ async fn serve(
     ));
     let watched = tls.clone();
     spawn_local(async move { watched.watch().await });
+    spawn_local(adopt::run(
+        Rc::clone(&groups),
+        stop.subscribe(),
+        scheduler::run,
+    ));
     let mut signals = Signals::new()?;
     let apply = |settings| reload(&groups, &tls, settings);
     entry::notify_ready();
@@ -174,7 +187,7 @@ fn bind(path: &Path) -> Result<UnixListener, X400Error> {
 /// Applies other settings.
 fn reload(groups: &Groups<Process>, tls: &ServerTls, settings: Settings) -> Result<(), X400Error> {
     tls.reload(&settings)?;
-    groups.process().set_settings(Arc::new(settings))?;
+    groups.process().set_settings(Arc::new(settings), tls)?;
     groups.set_policy();
     Ok(())
 }

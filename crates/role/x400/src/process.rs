@@ -1,6 +1,7 @@
 //! State that exists once per process. All tasks run on one thread, so no locks are needed.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,8 +10,10 @@ use vere_archive::{Archive, Audit};
 use vere_groups::TraceIds;
 use vere_meters::pressure::Pressure;
 use vere_mta400::Mta;
+use vere_net::tls::Roots;
 use vere_outbound::{Outbound, OutboundMetrics};
 use vere_process::clock;
+use vere_process::tls::ServerTls;
 use vere_settings::{Settings, X400};
 use vere_switch::Switch;
 use vere_telemetry::metrics::Metrics;
@@ -18,7 +21,7 @@ use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
 use vere_units::TraceId;
 
 use crate::attached::Gateways;
-use crate::budget::Budget;
+use crate::budget::{Bounds, Budget};
 use crate::error::X400Error;
 use crate::metrics::Figures;
 use crate::peers::{Incoming, Peers};
@@ -47,30 +50,35 @@ pub(crate) struct Process {
     pub(crate) archive: Option<Archive>,
     /// `None` where the settings want no audit log.
     pub(crate) audit: Option<Audit>,
+    /// The roots of certificates of callers.
+    callers: Option<Roots>,
     trace: TraceLog,
 }
 
 impl Process {
     /// Opens everything that the MTA needs besides a group of queues. Units that peers send over associations of this MTA go to
-    /// `incoming`.
+    /// `incoming`, trace events to the folder `trace`. Peers that ask are shown a certificate of `tls`.
     ///
     /// # Errors
     /// When settings, name servers, certificates, passwords or files cannot be used.
     pub(crate) fn open(
         settings: Arc<Settings>,
         incoming: mpsc::Sender<Incoming>,
+        trace: &Path,
+        tls: &ServerTls,
     ) -> Result<Self, X400Error> {
-        let (x400, switch) = switch(&settings)?;
+        let (x400, switch) = switch(&settings, tls)?;
         let all = Metrics::new();
         let resolver = vere_outbound::resolver(&settings)?;
         let figures = OutboundMetrics::of(&all);
         let outbound = Outbound::new(&settings, resolver.clone(), figures, None)?;
-        let trace = TraceLog::open(TraceOptions::new(x400.trace_folder()))?;
+        let trace = TraceLog::open(TraceOptions::new(trace))?;
         let archive = archiving::open(&settings, &x400)?;
         let audit = auditing::open(&x400)?;
         let budget = Rc::<Budget>::default();
-        budget.set_max(settings.limits.body_memory_max.as_u64());
+        budget.set_bounds(bounds(&settings, &x400));
         Ok(Self {
+            callers: switch.callers,
             gateways: Rc::default(),
             peers: Rc::new(Peers::new(resolver, &x400, switch.reach, incoming)),
             mta: RefCell::new(Rc::new(switch.mta)),
@@ -83,6 +91,17 @@ impl Process {
             audit,
             trace,
             settings: RefCell::new(settings),
+        })
+    }
+
+    /// The server of `listen_tls`: asks callers for certificates, if the settings have roots for them.
+    ///
+    /// # Errors
+    /// When the roots cannot be used.
+    pub(crate) fn asking(&self, tls: ServerTls) -> Result<ServerTls, X400Error> {
+        Ok(match &self.callers {
+            Some(roots) => tls.asking(roots)?,
+            None => tls,
         })
     }
 
@@ -106,11 +125,14 @@ impl Process {
     ///
     /// # Errors
     /// When addresses, routes, passwords or certificates cannot be used; then nothing changes.
-    pub(crate) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), X400Error> {
-        let (x400, switch) = switch(&settings)?;
+    pub(crate) fn set_settings(
+        &self,
+        settings: Arc<Settings>,
+        tls: &ServerTls,
+    ) -> Result<(), X400Error> {
+        let (x400, switch) = switch(&settings, tls)?;
         self.outbound.set_settings(&settings)?;
-        self.budget
-            .set_max(settings.limits.body_memory_max.as_u64());
+        self.budget.set_bounds(bounds(&settings, &x400));
         self.peers.set(&x400, switch.reach);
         self.mta.replace(Rc::new(switch.mta));
         self.settings.replace(settings);
@@ -133,8 +155,18 @@ impl Process {
     }
 }
 
-fn switch(settings: &Settings) -> Result<(X400, Switch), X400Error> {
+fn bounds(settings: &Settings, x400: &X400) -> Bounds {
+    Bounds {
+        all: settings.limits.body_memory_max.as_u64(),
+        unit: x400.size_max.as_u64(),
+    }
+}
+
+fn switch(settings: &Settings, tls: &ServerTls) -> Result<(X400, Switch), X400Error> {
     let x400 = settings.x400.clone().ok_or(X400Error::NoSection)?;
-    let switch = Switch::of(settings)?.ok_or(X400Error::NoSection)?;
+    let mut switch = Switch::of(settings)?.ok_or(X400Error::NoSection)?;
+    for way in switch.reach.values_mut() {
+        way.show(tls.keyring());
+    }
     Ok((x400, switch))
 }

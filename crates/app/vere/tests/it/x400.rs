@@ -6,10 +6,16 @@ mod programs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use nix::sys::signal::Signal;
+use serde_json::Value;
 use vere_associations::Outcome;
+use vere_net::tls::{CertificateFiles, ClientTls, Keyring, Roots, ServerTlsOptions, Verification};
 use vere_x400::{Apdu, ReportType};
 
-use crate::harness::{Options, System, free_address, wait_for, wait_until};
+use crate::gateways::{beside, soon};
+use crate::harness::{
+    Authority, Files, Options, System, free_address, quoted, run, vere, wait_for, wait_until,
+};
 use crate::imap::{Imap, start_with_store, wait_messages};
 use neighbour::{NAME, Neighbour, OURS, PASSWORD};
 
@@ -69,11 +75,27 @@ impl Pair {
 }
 
 fn options(port: SocketAddr, neighbour: SocketAddr, more: &str) -> Options {
+    named("mta1", port, neighbour, more)
+}
+
+/// Settings of an MTA of a name.
+fn named(mta: &str, port: SocketAddr, neighbour: SocketAddr, more: &str) -> Options {
+    shaped(mta, port, neighbour, ("", more))
+}
+
+/// Settings with further lines of the section and further sections.
+fn shaped(
+    mta: &str,
+    port: SocketAddr,
+    neighbour: SocketAddr,
+    (own, more): (&str, &str),
+) -> Options {
     Options::default().table(&format!(
         r#"
 [x400]
+{own}
 listen = ["{port}"]
-mta_name = "mta1"
+mta_name = "{mta}"
 domain = "C=GB; A=Carrier; P=Acme"
 retry = ["1s"]
 [[x400.peer]]
@@ -206,6 +228,138 @@ fn a_message_comes_to_a_mailbox() {
     let text = imap.body(1);
     assert!(text.contains("Subject: Lunch"), "{text}");
     assert!(text.contains("S=Jones"), "{text}");
+}
+
+#[test]
+fn a_peer_without_a_password_shows_its_certificate() {
+    let authority = Authority::new();
+    let [server, client, other] = ["mta1.example", "mta.certified.example", "other.example"]
+        .map(|name| authority.sign(name, &[name]));
+    let (port, encrypted) = (free_address(), free_address());
+    let own = format!(
+        "listen_tls = [\"{encrypted}\"]\nclient_ca = {}",
+        quoted(&authority.ca)
+    );
+    let more = "[[x400.peer]]\nname = \"certified\"\ndomain = \"C=DE; A=Post\"\ncaller_certificate = \"mta.certified.example\"\n";
+    let neighbour = Neighbour::start();
+    let options = shaped("mta1", port, neighbour.address(), (&own, more)).certificate(&server);
+    let pair = Pair {
+        system: System::start(&options),
+        port,
+    };
+    pair.wait();
+    let call = |files: Option<&Files>| {
+        let tls = client_tls(&authority, files);
+        neighbour.bind(
+            encrypted,
+            "certified",
+            Some((tls, "mta1.example".to_owned())),
+        )
+    };
+    assert_eq!(call(Some(&client)), Ok(()));
+    for shown in [None, Some(&other)] {
+        let refused = call(shown).expect_err("the certificate of the peer is wanted");
+        assert!(refused.contains("authentication"), "{refused}");
+    }
+    let plain = neighbour.bind(port, "certified", None);
+    assert!(plain.is_err(), "{plain:?}");
+}
+
+/// A client that trusts the authority, and shows these files.
+fn client_tls(authority: &Authority, files: Option<&Files>) -> ClientTls {
+    let roots = Roots::only(&authority.ca).expect("a root");
+    let client = ClientTls::new(Verification::Required, &roots).expect("a client");
+    let Some(files) = files else {
+        return client;
+    };
+    let options = ServerTlsOptions {
+        default: Some(CertificateFiles::new(&files.certificate, &files.key)),
+        ..ServerTlsOptions::default()
+    };
+    client.showing(&Keyring::new(options).expect("good files"))
+}
+
+/// Messages to the neighbour that wait.
+fn leave(pair: &Pair, neighbour: &Neighbour, count: usize) {
+    let to = ["S=Durand; O=Lyon; A=Atlas; C=FR"];
+    let unit = |number: usize| neighbour.message(&format!("left {number}"), &to, |_| {});
+    let units: Vec<_> = (0..count).map(unit).collect();
+    send(pair, neighbour, &units);
+}
+
+/// Kills an MTA, and keeps its supervisor from starting another one.
+fn kill_for_good(pair: &Pair) {
+    pair.system.signal(Signal::SIGSTOP);
+    assert_eq!(pair.system.signal_role("x400", Signal::SIGKILL), 1);
+}
+
+/// The messages of all queues of an MTA, by group.
+fn queued(pair: &Pair) -> Vec<(String, u64)> {
+    let rows = pair.system.rows(&["queue", "--x400", "list"]);
+    let row = |row: &Value| {
+        let group = row["group"].as_str().unwrap_or_default().to_owned();
+        (group, row["messages"].as_u64().unwrap_or(0))
+    };
+    rows.iter()
+        .map(row)
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+#[test]
+fn an_mta_delivers_what_a_dead_one_left_and_an_operator_can_too() {
+    let neighbour = Neighbour::at(free_address());
+    let port = free_address();
+    let system = System::start(&soon(options(port, neighbour.address(), "")));
+    let first = Pair { system, port };
+    first.wait();
+    let port = free_address();
+    let second = soon(named("mta2", port, neighbour.address(), ""));
+    let second = beside(&first.system, second, "second").set("gateway.adopts", "[\"*\"]");
+    let second = Pair {
+        system: System::start(&second),
+        port,
+    };
+    second.wait();
+    leave(&first, &neighbour, 3);
+    kill_for_good(&first);
+    wait_until("the adopted queues", || {
+        queued(&second) == [("x400.mta1".to_owned(), 3)]
+    });
+    // Now the adopting one dies too, and an operator takes the queues over, with the settings of the first MTA.
+    kill_for_good(&second);
+    let third = tempfile::tempdir().expect("a temporary directory");
+    let port = free_address();
+    let options = beside(
+        &first.system,
+        soon(named("mta3", port, neighbour.address(), "")),
+        "third",
+    );
+    let config = System::write_config(third.path(), &options);
+    let listener = std::net::TcpListener::bind(neighbour.address()).expect("the port");
+    neighbour.listen(listener);
+    let mut command = vere();
+    let words = [
+        "queue", "--x400", "drain", "--here", "--group", "mta1", "-c",
+    ];
+    command.args(words).arg(&config);
+    let text = run(&mut command);
+    assert!(text.contains("x400.mta1: nothing is left"), "{text}");
+    let mut names: Vec<_> = neighbour
+        .taken()
+        .iter()
+        .map(|unit| unit.identifier().to_string())
+        .collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), 3, "{names:?}");
+    second.system.signal(Signal::SIGCONT);
+    first.system.signal(Signal::SIGCONT);
+    first.wait();
+    second.wait();
+    wait_until("nothing to be left", || {
+        queued(&first).is_empty() && queued(&second).is_empty()
+    });
 }
 
 /// A gateway that took such queues over would answer O/R addresses for unknown mailboxes.

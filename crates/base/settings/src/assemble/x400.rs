@@ -19,6 +19,7 @@ impl Assembly {
             X400 {
                 listen: self.need("x400.listen"),
                 listen_tls: self.need("x400.listen_tls"),
+                client_ca: self.maybe("x400.client_ca"),
                 peers: self.each("x400.peer", |at| self.x400_peer(at, &mta_name)),
                 mta_name,
                 domain: self.need("x400.domain"),
@@ -75,6 +76,7 @@ impl Assembly {
                 .iter()
                 .filter_map(|text| text.parse::<IpAddr>().ok())
                 .collect(),
+            caller_certificate: self.maybe(&key("caller_certificate")),
             tls: self.choice(&key("tls"), yes_or_no),
             certificate: self.maybe(&key("certificate")),
             is_1984: self.choice(&key("profile"), |text| Some(text == "1984")),

@@ -56,6 +56,13 @@ fn peers(x400: &X400, found: &mut Found<'_>) {
         if peer.mta_name.is_none() && peer.password != X400Password::None {
             found.add(&key("nameless"), "stands beside password");
         }
+        let asks = x400.client_ca.is_some() && !x400.listen_tls.is_empty();
+        if peer.caller_certificate.is_some() && !asks {
+            found.add(
+                &key("caller_certificate"),
+                "needs x400.listen_tls and x400.client_ca",
+            );
+        }
         if peer.tls && peer.addresses.is_empty() {
             found.add(&key("tls"), "needs addresses in the same section");
         }

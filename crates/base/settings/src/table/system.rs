@@ -9,7 +9,7 @@ sections! {
         fixed name: Name, Is("\"gateway\""),
             "The name of the gateway and of its group of queues; at most 64 bytes. Gateways with the same `[cluster]` need different names. The name must not be changed while messages wait.";
         fixed adopts: Names, Is("[]"),
-            "Gateways whose queues this gateway takes over and delivers after their death; `*` for all gateways with the same register. The gateways must have the same routes, accounts and mailboxes. Without a register on a third machine leave the list empty: `vere queue drain --here` then takes over by hand.";
+            "Gateways whose queues this gateway takes over and delivers after their death; `*` for all gateways with the same register. The MTA of X.400 of this machine does so for MTAs: `x400.NAME`, or `*`. The gateways must have the same routes, accounts and mailboxes. Without a register on a third machine leave the list empty: `vere queue drain --here` then takes over by hand.";
         fixed adopt_after: Span(SECOND, DAY), Is("\"30s\""),
             "Time without a renewal after which a gateway counts as dead; at least `cluster.lease` and `cluster.skew` together.";
     }

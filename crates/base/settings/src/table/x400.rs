@@ -13,6 +13,8 @@ sections! {
             "Addresses for associations, over RFC 1006 or RFC 2126.";
         fixed listen_tls: Addresses, Is("[]"),
             "Addresses for associations with TLS from the first octet, with the certificate of `[tls]`.";
+        fixed client_ca: Path, Nothing("no certificates of callers"),
+            "PEM file with the roots that issue certificates of callers. Callers at `listen_tls` are then asked for a certificate, which `caller_certificate` of a peer requires.";
         fixed mta_name: Word, Nothing("the first label of `hostname`"),
             "The name of the MTA in its domain, at most 32 characters of IA5.";
         fixed domain: OrAddress, Required("domain = \"C=GB; A=Carrier; P=Acme\""),
@@ -70,8 +72,10 @@ sections! {
             "Hosts of the peer with ports, in the order of attempts; the default port is 102. Without addresses the peer is never called, and its messages wait until they expire.";
         live from: IpAddresses, Is("[]"),
             "Addresses from which the peer calls. An empty list permits every address.";
+        live caller_certificate: HostName, Nothing("no certificate is required"),
+            "A DNS name in the certificate that the peer shows when it calls; needs `x400.listen_tls` and `x400.client_ca`.";
         live tls: Choice(&["no", "yes"]), Is("\"no\""),
-            "`yes`: calls to the peer are encrypted, and its certificate has to be valid for `certificate`.";
+            "`yes`: calls to the peer are encrypted, and its certificate has to be valid for `certificate`. A peer that asks is shown the certificate of `[tls]`.";
         live certificate: HostName, Nothing("the host of the address"),
             "The name in the certificate of the peer.";
         live profile: Choice(&["1988", "1984"]), Is("\"1988\""),

@@ -15,8 +15,8 @@ use super::{Identity, Peers, Terms};
 pub struct Caller<'a> {
     /// The address of the caller.
     pub address: IpAddr,
-    /// The name in a certificate checked by TLS.
-    pub certificate: Option<&'a str>,
+    /// The names in a certificate checked by TLS; empty without a certificate.
+    pub certificate: &'a [String],
 }
 
 /// An admitted peer.
@@ -161,10 +161,13 @@ impl Terms {
         if !self.addresses.is_empty() && !self.addresses.iter().any(known) {
             return Err(Why::Address);
         }
-        match (&self.certificate, caller.certificate) {
-            (Some(wanted), Some(found)) if wanted.eq_ignore_ascii_case(found) => Ok(()),
-            (Some(_), _) => Err(Why::Certificate),
-            (None, _) => Ok(()),
+        let Some(wanted) = &self.certificate else {
+            return Ok(());
+        };
+        let is_wanted = |name: &String| wanted.eq_ignore_ascii_case(name);
+        match caller.certificate.iter().any(is_wanted) {
+            true => Ok(()),
+            false => Err(Why::Certificate),
         }
     }
 

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use vere_ber::{Ia5String, Kept, Null};
 use vere_units::Secret;
 use vere_x400::*;
@@ -24,10 +26,13 @@ fn peers() -> Peers {
     Peers::new(vec![named, nameless]).unwrap()
 }
 
+static CERTIFICATE: LazyLock<Vec<String>> =
+    LazyLock::new(|| vec!["www.c.example".to_owned(), "MTA.c.example".to_owned()]);
+
 fn caller(address: &str) -> Caller<'static> {
     Caller {
         address: address.parse().unwrap(),
-        certificate: Some("MTA.c.example"),
+        certificate: CERTIFICATE.as_slice(),
     }
 }
 
@@ -111,7 +116,7 @@ fn a_peer_without_a_name_is_known_by_address_and_certificate() {
         assert_eq!(admitted, Ok(Admitted { peer, result }));
     }
     let bare = Caller {
-        certificate: None,
+        certificate: &[],
         ..caller("192.0.2.1")
     };
     assert_eq!(
@@ -143,9 +148,10 @@ fn a_name_does_not_help_from_another_place() {
     strict.certificate = Some("mta.a.example".to_owned());
     let peers = Peers::new(vec![strict]).unwrap();
     let right = argument("mta-a", "secret-a");
-    let why = |from, certificate| {
+    let why = |from, certificate: Option<&str>| {
+        let names: Vec<String> = certificate.iter().map(ToString::to_string).collect();
         let caller = Caller {
-            certificate,
+            certificate: &names,
             ..caller(from)
         };
         peers

@@ -12,6 +12,7 @@ use vere_mta400::{
     Arrival, Destination, Mta, Names as Known, Peers, RouteSetting, Routes, Site, Source,
     Submission, Terms,
 };
+use vere_net::tls::ClientTls;
 use vere_x400::{Apdu, GlobalDomainIdentifier, MtaBindResult, MtaResponder, OrAddress, Time};
 
 /// The name and the password by which the neighbour calls.
@@ -107,6 +108,23 @@ impl Neighbour {
                 open.release().await;
             }
             Ok(outcomes)
+        })
+    }
+
+    /// Opens an association by another name, without a password, and releases it.
+    pub(crate) fn bind(
+        &self,
+        to: SocketAddr,
+        name: &str,
+        tls: Option<(ClientTls, String)>,
+    ) -> Result<(), String> {
+        let mut peer = Peer::new(vec![to], introduction(name, b"").expect("a name"));
+        peer.tls = tls;
+        self.runtime.block_on(async {
+            let opened = initiate(&peer, self.names.next()).await;
+            let (open, _) = opened.map_err(|error| error.to_string())?;
+            open.release().await;
+            Ok(())
         })
     }
 
