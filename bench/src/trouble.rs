@@ -9,6 +9,7 @@ mod honest;
 mod judged;
 mod kinds;
 mod names;
+mod parked;
 mod report;
 mod system;
 
@@ -29,6 +30,7 @@ use flood::{Flood, Flooded};
 use judged::Judged;
 pub use kinds::Kind;
 pub(crate) use kinds::Scripts;
+use parked::Parked;
 use report::{Report, Trouble};
 use system::{Memory, Shape, System};
 
@@ -116,6 +118,7 @@ pub fn run(args: &TroubleArgs) -> Result<(), BenchError> {
             quick,
             front: args.front,
             has_lists: kind.is_of_lists(),
+            has_x400: kind.is_of_x400(),
             judged: kind.judged().map(|judged| (judged, clients)),
         };
         let system = System::start(&program, &base, shape)?;
@@ -150,6 +153,7 @@ fn measure(
     }
     let burden = match kind.scripts(system) {
         Some(scripts) => Crowd::gather(scripts, clients).map(Burden::Crowd),
+        None if kind.is_of_x400() => Parked::gather(system.x400, clients).map(Burden::Parked),
         None => Flood::begin(system.lists, ADDRESSES).map(Burden::Flood),
     };
     let burden = burden.map_err(BenchError::io("make a crowd"))?;
@@ -195,6 +199,7 @@ fn find(system: &System, counts: &Counts) -> Account {
 enum Burden {
     Crowd(Crowd),
     Flood(Flood),
+    Parked(Parked),
 }
 
 impl Burden {
@@ -202,6 +207,7 @@ impl Burden {
         match self {
             Self::Crowd(crowd) => crowd.is_settled(),
             Self::Flood(_) => true,
+            Self::Parked(parked) => parked.counts().under_way == 0,
         }
     }
 
@@ -212,7 +218,7 @@ impl Burden {
     fn calm(&self) {
         match self {
             Self::Crowd(crowd) => crowd.calm(),
-            Self::Flood(_) => {}
+            Self::Flood(_) | Self::Parked(_) => {}
         }
     }
 
@@ -220,6 +226,7 @@ impl Burden {
         match self {
             Self::Crowd(crowd) => crowd.counts(),
             Self::Flood(_) => Counts::default(),
+            Self::Parked(parked) => parked.counts(),
         }
     }
 
@@ -227,6 +234,7 @@ impl Burden {
         match self {
             Self::Crowd(crowd) => crowd.close_all(),
             Self::Flood(flood) => flood.stop(),
+            Self::Parked(parked) => parked.stop(),
         }
     }
 
@@ -234,6 +242,7 @@ impl Burden {
         match self {
             Self::Crowd(crowd) => (crowd.end(), None),
             Self::Flood(flood) => (Counts::default(), Some(flood.end())),
+            Self::Parked(parked) => (parked.end(), None),
         }
     }
 }

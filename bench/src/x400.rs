@@ -12,7 +12,7 @@ mod control;
 mod full;
 mod load;
 mod message;
-mod names;
+pub(crate) mod names;
 mod plan;
 mod raw;
 mod report;
@@ -32,6 +32,7 @@ use crate::peer::{self, OURS};
 use crate::process::guard;
 
 use load::Loads;
+pub(crate) use message::{Template, content, now};
 use plan::{Case, LONG, MIDDLE, Plan, SHORT};
 pub use plan::{Durability, Part};
 use results::Results;

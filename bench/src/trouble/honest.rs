@@ -4,6 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+use super::parked;
 use super::system::{DOMAIN, HONEST, LISTED, System, ZONE, message};
 use crate::dns_wire::{self as wire, Said};
 use crate::process::guard;
@@ -38,6 +39,8 @@ pub(super) struct Times {
     pub(super) udp: Vec<Duration>,
     /// The same with a TCP connection for the query.
     pub(super) tcp: Vec<Duration>,
+    /// From the connection to the confirmation of a unit of X.400.
+    pub(super) x400: Vec<Duration>,
     /// The answers to refused clients.
     pub(super) refused: Vec<String>,
 }
@@ -62,6 +65,9 @@ pub(super) fn measure(system: &System, count: usize, expected: &str) -> Times {
         if system.shape.has_lists {
             times.look_up(system.lists);
         }
+        if system.shape.has_x400 {
+            times.transfer(system.x400, number);
+        }
         if number % FILING == 0
             && let Err(error) = file(system)
         {
@@ -72,10 +78,18 @@ pub(super) fn measure(system: &System, count: usize, expected: &str) -> Times {
     times.imap.sort_unstable();
     times.udp.sort_unstable();
     times.tcp.sort_unstable();
+    times.x400.sort_unstable();
     times
 }
 
 impl Times {
+    fn transfer(&mut self, mta: SocketAddr, number: usize) {
+        match parked::send(mta, u64::try_from(number).unwrap_or_default()) {
+            Ok(took) => self.x400.push(took),
+            Err(error) => self.refused.push(format!("X.400: {error}")),
+        }
+    }
+
     fn look_up(&mut self, server: SocketAddr) {
         match ask(server) {
             Ok(took) => self.udp.push(took),

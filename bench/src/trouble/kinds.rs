@@ -77,10 +77,14 @@ pub enum Kind {
     FilterDrips,
     /// Messages for the quarantine, more than the queues hold.
     Quarantine,
+    /// Connections to the MTA of X.400 without a bind.
+    X400Silent,
+    /// Units of X.400 begun, and no octet more.
+    X400Parked,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::Data,
         Self::Append,
         Self::Fetch,
@@ -96,6 +100,8 @@ impl Kind {
         Self::FilterRubbish,
         Self::FilterDrips,
         Self::Quarantine,
+        Self::X400Silent,
+        Self::X400Parked,
     ];
 
     /// The name of the kind in results.
@@ -116,6 +122,8 @@ impl Kind {
             Self::FilterRubbish => "filter that answers nonsense",
             Self::FilterDrips => "filter that drips",
             Self::Quarantine => "quarantine flooded",
+            Self::X400Silent => "X.400 without a bind",
+            Self::X400Parked => "X.400 unit parked",
         }
     }
 
@@ -136,8 +144,13 @@ impl Kind {
         matches!(self, Self::DnsSilent | Self::DnsFlood)
     }
 
-    /// The scripts of the clients, each with a share: client n gets the first script whose period divides n. A flood has no
-    /// connections, and so no scripts.
+    /// Whether the kind is about the MTA of X.400.
+    pub(super) const fn is_of_x400(self) -> bool {
+        matches!(self, Self::X400Silent | Self::X400Parked)
+    }
+
+    /// The scripts of the clients, each with a share: client n gets the first script whose period divides n. Floods and associations
+    /// have no scripts.
     pub(super) fn scripts(self, system: &System) -> Option<Scripts> {
         if let Some(kind) = self.judged() {
             return Some(Scripts(vec![(1, Arc::new(judged(kind, system.smtp)))]));
@@ -154,6 +167,7 @@ impl Kind {
             Self::Half => vec![(2, half_smtp(system)), (1, half_imap(system))],
             Self::Tls => vec![(2, tls(system.submissions)), (1, tls(system.imaps))],
             Self::DnsSilent => return Some(Scripts::silent(system.lists)),
+            Self::X400Silent => vec![(2, half_packet(system.x400)), (1, silent(system.x400))],
             _ => return None,
         };
         Some(Scripts(scripts))
@@ -167,7 +181,7 @@ pub(crate) struct Scripts(Vec<(usize, Arc<Script>)>);
 impl Scripts {
     /// Clients that connect and say nothing.
     pub(crate) fn silent(address: SocketAddr) -> Self {
-        Self(vec![(1, Arc::new(Script::of(address, Vec::new())))])
+        Self(vec![(1, silent(address))])
     }
 
     /// The script of client `number`.
@@ -178,6 +192,15 @@ impl Scripts {
             .find(|(period, _)| number.is_multiple_of(*period));
         found.map(|(_, script)| Arc::clone(script))
     }
+}
+
+fn silent(address: SocketAddr) -> Arc<Script> {
+    Arc::new(Script::of(address, Vec::new()))
+}
+
+/// The head of the longest packet of RFC 1006, then an octet now and then.
+fn half_packet(address: SocketAddr) -> Arc<Script> {
+    Script::of(address, vec![("", vec![3, 0, 0xFF, 0xFB])]).trickling()
 }
 
 /// The behaviour of a client.

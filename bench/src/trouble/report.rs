@@ -25,7 +25,9 @@ const BOUNDS_MAX: f64 = 1.2;
 const P99_MAX: f64 = 3.0;
 
 /// The roles with a row for memory: the roles within reach of clients.
-const ROLES: [&str; 6] = ["front", "workers", "broker", "gateway", "store", "dnsbl"];
+const ROLES: [&str; 7] = [
+    "front", "workers", "broker", "gateway", "store", "dnsbl", "x400",
+];
 
 /// Milliseconds within which the slowest of a hundred honest clients of the block list has its answer. A quiet server needs a tenth of
 /// one, of which a multiple says nothing; a mail server waits for seconds.
@@ -113,10 +115,12 @@ impl Trouble {
         rows.extend(self.account_rows());
         let smtp = (&self.beside.smtp, &self.quiet.smtp);
         let imap = (&self.beside.imap, &self.quiet.imap);
+        let x400 = (&self.beside.x400, &self.quiet.x400);
         let usual = (None, Some(Bar::RatioMax(P99_MAX)));
         for (name, (beside, quiet), bars) in [
             ("greeting to 250", smtp, self.smtp_bars().unwrap_or(usual)),
             ("IMAP login to FETCH", imap, usual),
+            ("X.400 bind to confirmation", x400, usual),
         ] {
             for (percent, bar) in [(50, bars.0), (99, bars.1)] {
                 let Some(value) = percentile(beside, percent) else {

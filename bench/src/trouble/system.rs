@@ -79,6 +79,8 @@ pub(super) struct Shape {
     pub(super) front: Option<u32>,
     /// Whether the server of block lists runs.
     pub(super) has_lists: bool,
+    /// Whether the MTA of X.400 runs.
+    pub(super) has_x400: bool,
     /// What is judged, and the number of clients.
     pub(super) judged: Option<(Judged, usize)>,
 }
@@ -92,6 +94,8 @@ pub(super) struct System {
     pub(super) imaps: SocketAddr,
     /// The server of block lists, if the system has one.
     pub(super) lists: SocketAddr,
+    /// The MTA of X.400, if the system has one.
+    pub(super) x400: SocketAddr,
     pub(super) shape: Shape,
     /// The bounds of memory from the settings.
     pub(super) bounds: Memory,
@@ -115,7 +119,7 @@ impl System {
         let folder = folder(base, "vere-bench-trouble-").map_err(io("make a folder"))?;
         let port = || free_address().map_err(io("find a port"));
         let (smtp, submissions, imap, imaps) = (port()?, port()?, port()?, port()?);
-        let lists = port()?;
+        let (lists, x400) = (port()?, port()?);
         let listen = [
             ("smtp", smtp),
             ("submissions", submissions),
@@ -137,7 +141,7 @@ impl System {
         let file = fs::write(folder.path().join("directory.toml"), directory())
             .and_then(|()| fs::write(folder.path().join("zone"), "trouble.test MX 0 .\n"))
             .and_then(|()| fs::write(folder.path().join("list"), format!("{LISTED}\n")))
-            .and_then(|()| write_settings(folder.path(), &listen, lists, shape, helpers))
+            .and_then(|()| write_settings(folder.path(), &listen, (lists, x400), shape, helpers))
             .map_err(io("write settings"))?;
         let bounds = bounds(vere, &file).map_err(io("ask for the bounds of memory"))?;
         let command = [vere.into(), "serve".into(), "-c".into(), (&file).into()];
@@ -148,6 +152,7 @@ impl System {
             imap,
             imaps,
             lists,
+            x400,
             shape,
             bounds,
             acknowledged: Cell::default(),
@@ -160,9 +165,11 @@ impl System {
         };
         let serves = || {
             let has_lists = || !shape.has_lists || super::honest::ask(lists).is_ok();
+            let has_x400 = || !shape.has_x400 || super::parked::send(x400, 0).is_ok();
             Imap::connect(imap).is_ok()
                 && super::honest::send(&system, "250").is_ok()
                 && has_lists()
+                && has_x400()
         };
         await_ready(OURS, &system.daemon, START_MAX, serves)?;
         system.fill()?;
@@ -293,7 +300,7 @@ fn directory() -> String {
 fn write_settings(
     folder: &Path,
     listen: &[(&str, SocketAddr)],
-    lists: SocketAddr,
+    (lists, x400): (SocketAddr, SocketAddr),
     shape: Shape,
     (names, filter): (Option<&Names>, Option<&Filter>),
 ) -> io::Result<PathBuf> {
@@ -317,6 +324,10 @@ fn write_settings(
         ),
         false => String::new(),
     };
+    let x400 = match shape.has_x400 {
+        true => super::parked::settings(x400),
+        false => String::new(),
+    };
     // Judged mail wants a name server, which can be silent.
     let resolver = match names {
         Some(names) => format!("servers = [\"{}\"]", names.address),
@@ -336,7 +347,7 @@ fn write_settings(
          [tls]\ncertificate = \"{own}/made/tls/cert.pem\"\nkey = \"{own}/made/tls/key.pem\"\n\
          [resolver]\n{resolver}\n\
          [limits]\nqueued_messages_max = {queued_max}\nqueue_memory_max = \"32 MiB\"\n{bodies}\
-         [spool]\nmemory_max = \"64 MiB\"\n{front}{lists}{judged}"
+         [spool]\nmemory_max = \"64 MiB\"\n{front}{lists}{judged}{x400}"
     );
     let settings = Settings::new(&folder.join("data"), listen).with(&sections);
     settings.nodes(&["a", "b"])?.write(folder)

@@ -1,6 +1,8 @@
 //! Messages of the sources: each with an identifier of its own, and all else alike. An envelope is encoded once; of a
 //! message only the digits of the identifier are written.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use bytes::Bytes;
 use vere_ber::Ia5String;
 use vere_x400::{
@@ -17,7 +19,7 @@ const DIGITS: usize = 12;
 
 /// All messages of a source to a sink.
 #[derive(Debug, Clone)]
-pub(super) struct Template {
+pub(crate) struct Template {
     head: Vec<u8>,
     /// The place of the digits in the head.
     digits: usize,
@@ -26,7 +28,7 @@ pub(super) struct Template {
 
 impl Template {
     /// Messages from a user of a source to a user of a sink, with a content of so many octets.
-    pub(super) fn new(
+    pub(crate) fn new(
         source: &str,
         sink: &str,
         content: Bytes,
@@ -52,7 +54,7 @@ impl Template {
     }
 
     /// The message of a number, in pieces.
-    pub(super) fn message(&self, number: u64) -> Vec<Bytes> {
+    pub(crate) fn message(&self, number: u64) -> Vec<Bytes> {
         let mut head = self.head.clone();
         let digits = format!("{number:0DIGITS$}");
         if let Some(place) = head.get_mut(self.digits..self.digits + DIGITS) {
@@ -63,10 +65,16 @@ impl Template {
 }
 
 /// A content of so many octets, which no compression makes small.
-pub(super) fn content(octets: usize) -> Bytes {
+pub(crate) fn content(octets: usize) -> Bytes {
     let mut random = crate::random::Random::new(400);
     let words = std::iter::repeat_with(|| random.next().to_le_bytes());
     words.flatten().take(octets).collect::<Vec<u8>>().into()
+}
+
+/// The time of messages composed now.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Time::from_unix(since.unwrap_or_default().as_secs())
 }
 
 type Fault = Box<dyn std::error::Error + Send + Sync>;

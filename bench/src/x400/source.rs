@@ -4,16 +4,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
 use tokio::sync::watch;
 use vere_associations::{Names, Next, OpenAssociation, Peer, initiate, introduction};
-use vere_x400::Time;
 
 use super::child::{self, Tally};
-use super::message::{Template, content};
+use super::message::{Template, content, now};
 use super::{names, raw};
 
 /// The pause after an association that was refused or broke off.
@@ -120,8 +119,7 @@ struct Source {
 
 impl Source {
     fn new(name: &str, args: &SourceArgs, content: &Bytes) -> io::Result<Arc<Self>> {
-        let seconds = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = Time::from_unix(seconds.unwrap_or_default().as_secs());
+        let now = now();
         let template = |sink| Template::new(name, &names::sink(sink), content.clone(), now);
         let templates = (1..=args.sinks).map(template).collect::<Result<_, _>>();
         let bind = introduction(name, names::PASSWORD.as_bytes()).map_err(io::Error::other)?;

@@ -234,7 +234,7 @@ fn judged_mail_goes_on_beside_failing_filters_and_senders() {
 /// A small crowd of every other kind: each bar has its row, and no process is left.
 #[test]
 fn clients_that_do_nothing_are_measured_beside_honest_ones() {
-    let kinds = "data,append,fetch,idle,silent,unread,half,tls,dns-silent,dns-flood";
+    let kinds = "data,append,fetch,idle,silent,unread,half,tls,dns-silent,dns-flood,x400-silent,x400-parked";
     let (text, json) = trouble(&["--only", kinds]);
     let value = |name: &str| value_of(&json, name);
     for kind in [
@@ -244,6 +244,8 @@ fn clients_that_do_nothing_are_measured_beside_honest_ones() {
         "IDLE",
         "half a command",
         "TLS handshake not finished",
+        "X.400 without a bind",
+        "X.400 unit parked",
     ] {
         assert!(
             value(&format!("{kind}: held")) + value(&format!("{kind}: ended by the server"))
