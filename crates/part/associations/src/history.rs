@@ -27,6 +27,8 @@ enum State {
     Busy,
     Partial(Partial),
     Received,
+    /// The peer has discarded the transfer on another association than that of its first name.
+    Void,
 }
 
 /// The answer to a resumption.
@@ -42,6 +44,22 @@ pub enum Known {
     Busy,
 }
 
+impl Entry {
+    fn add(&mut self, name: &Activity) {
+        if !self.names.contains(name) {
+            self.names.push(name.clone());
+        }
+    }
+
+    /// Whether a transfer under this name may begin: with several names, under the last alone.
+    fn may_begin(&self, activity: &Activity) -> bool {
+        match &self.state {
+            State::Void => false,
+            _ => self.names.len() == 1 || self.names.last() == Some(activity),
+        }
+    }
+}
+
 impl History {
     /// A history of at most this many transfers; the oldest is forgotten first.
     #[must_use]
@@ -52,9 +70,17 @@ impl History {
         }
     }
 
-    /// A transfer begins. `received`, `broke` or `forget` must follow.
-    pub fn begun(&mut self, activity: &Activity) {
+    /// A transfer begins. `received`, `broke` or `forget` must follow. False: the peer has settled the transfer on another
+    /// association, before the octets of this one came. End the association: the peer sends the APDU anew, or has sent it.
+    #[must_use]
+    pub fn begun(&mut self, activity: &Activity) -> bool {
+        let mut entries = self.entries.iter();
+        let found = entries.find(|entry| entry.names.contains(activity));
+        if found.is_some_and(|entry| !entry.may_begin(activity)) {
+            return false;
+        }
         self.put(activity, State::Busy);
+        true
     }
 
     /// The APDU of this activity is safe. Call it before `confirm`.
@@ -67,25 +93,36 @@ impl History {
         self.put(activity, State::Partial(partial));
     }
 
-    /// Forgets a transfer that the peer has discarded, or that was refused.
+    /// Forgets a transfer that the peer has discarded, or that was refused. Of a transfer with several names the names are kept: octets
+    /// under the first may still come.
     pub fn forget(&mut self, activity: &Activity) {
-        self.entries.retain(|entry| !entry.names.contains(activity));
+        self.entries
+            .retain(|entry| entry.names.len() > 1 || !entry.names.contains(activity));
+        let mut entries = self.entries.iter_mut();
+        if let Some(entry) = entries.find(|entry| entry.names.contains(activity)) {
+            entry.state = State::Void;
+        }
     }
 
     /// What is known of a transfer that the peer wants to continue. The transfer has both names from now on.
     pub fn resumed(&mut self, resumption: &Resumption) -> Known {
         let named = |entry: &&mut Entry| entry.names.contains(&resumption.old);
         let known = match self.entries.iter_mut().find(named) {
-            // The octets before the beginning are always there.
-            None if resumption.checkpoint == 0 => Known::Partial(Partial::default()),
+            None if resumption.checkpoint == 0 => {
+                // Octets under the old name that come later must be recognised.
+                self.put(&resumption.old, State::Void);
+                self.rename(resumption);
+                Known::Partial(Partial::default())
+            }
             None => Known::Unknown,
             Some(entry) => {
-                if !entry.names.contains(&resumption.new) {
-                    entry.names.push(resumption.new.clone());
-                }
+                entry.add(&resumption.new);
                 match &entry.state {
                     State::Received => Known::Received,
                     State::Busy => Known::Busy,
+                    // The octets before the beginning are always there.
+                    State::Void if resumption.checkpoint == 0 => Known::Partial(Partial::default()),
+                    State::Void => Known::Unknown,
                     State::Partial(partial) => partial
                         .before(resumption.checkpoint)
                         .map_or(Known::Unknown, Known::Partial),
@@ -93,9 +130,17 @@ impl History {
             }
         };
         if matches!(known, Known::Partial(_)) {
-            self.begun(&resumption.new);
+            self.put(&resumption.new, State::Busy);
         }
         known
+    }
+
+    /// Gives a transfer its new name.
+    fn rename(&mut self, resumption: &Resumption) {
+        let named = |entry: &&mut Entry| entry.names.contains(&resumption.old);
+        if let Some(entry) = self.entries.iter_mut().find(named) {
+            entry.add(&resumption.new);
+        }
     }
 
     fn put(&mut self, activity: &Activity, state: State) {
