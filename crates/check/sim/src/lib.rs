@@ -22,6 +22,7 @@ mod register;
 mod scenario;
 mod schedule;
 mod spill;
+mod stage;
 mod trace;
 mod wires;
 mod workload;
