@@ -1,8 +1,8 @@
 //! The stage of worlds with queues: virtual time, tasks that a seed puts in order, and the lives of processes that each have a group of
 //! queues ([`vere_delivery::Group`]) above a spool.
 //!
-//! The spool here is a model: what was acknowledged stays, changes take effect in order and whole. The first world of this crate checks
-//! that nodes and owners keep that promise. A world implements [`Staged`], and says what happens around the groups.
+//! The spool here is a model: acknowledged records stay, changes take effect in order and whole. The first world of this crate checks
+//! that nodes and owners keep the promise. A world implements [`Staged`] with the events around the groups.
 
 mod executor;
 mod host;
@@ -36,6 +36,9 @@ pub(crate) use time::{Due, Sleep, turn};
 /// The wall clock's reading when a run begins, in ms.
 pub(crate) const BASE: u64 = 1_700_000_000_000;
 
+/// Events by time, and by number where the times are equal.
+type Events<W> = BTreeMap<(Micros, u64), Due<<W as Staged>::Event>>;
+
 /// The state that all worlds with queues have.
 pub(crate) struct Stage<W: Staged> {
     pub(crate) now: Cell<Micros>,
@@ -46,7 +49,7 @@ pub(crate) struct Stage<W: Staged> {
     /// The run has ended.
     pub(crate) over: Cell<bool>,
     pub(crate) give_up_at: Cell<Micros>,
-    events: RefCell<BTreeMap<(Micros, u64), Due<W::Event>>>,
+    events: RefCell<Events<W>>,
     serial: Cell<u64>,
     next_trace: Cell<u64>,
     spawned: RefCell<Vec<(usize, Task)>>,
@@ -56,7 +59,7 @@ pub(crate) struct Stage<W: Staged> {
 
 /// A world with queues. All worlds run the same spool, and the same surroundings of a group.
 pub(crate) trait Staged: Deref<Target = Stage<Self>> + Sized + 'static {
-    /// Something that happens in this world alone.
+    /// An event of a single world.
     type Event;
 
     /// An event of this world happens.
@@ -71,12 +74,12 @@ pub(crate) trait Staged: Deref<Target = Stage<Self>> + Sized + 'static {
     /// Octets of a block that the spool gives, at most.
     fn block_octets(&self) -> u32;
 
-    /// The batch that reaches the spool in place of this one.
+    /// The batch that reaches the spool in place of a submitted batch.
     fn alters(&self, batch: Batch) -> Batch {
         batch
     }
 
-    /// Whether the spool acknowledges a change before it is done.
+    /// Whether the spool acknowledges a change before the change is done.
     fn acknowledges_early(&self) -> bool {
         false
     }
@@ -98,7 +101,7 @@ pub(crate) trait Staged: Deref<Target = Stage<Self>> + Sized + 'static {
         report: &Report,
     ) -> impl Future<Output = Result<Notice, DirectoryAway>>;
 
-    /// A life tells what has happened.
+    /// A life tells of an event.
     fn hears(&self, life: usize, happened: &Happened<'_>);
 
     /// Waits for a time that the seed chooses.
@@ -171,7 +174,7 @@ impl<W: Staged> Stage<W> {
         self.wrong.borrow().is_some()
     }
 
-    /// Ends a run: what was wrong, and the last events. Lives and events hold the world, which holds them.
+    /// Ends a run: the broken promise, and the last events. Lives and events hold the world, and the world holds both.
     pub(crate) fn end(&self) -> (Option<String>, Vec<String>) {
         drop(self.spawned.take());
         drop(self.lives.take());

@@ -1,8 +1,8 @@
 //! MTAs of X.400 in a row, A to B to C: the production code of decisions ([`vere_mta400`]), queues ([`vere_delivery::Group`]) and
-//! associations ([`vere_associations`]) over connections in memory, which are cut at any protocol data unit.
+//! associations ([`vere_associations`]) over connections in memory, with cuts at any protocol data unit.
 //!
-//! The spool, the surroundings of the queues and the order of tasks are those of the deliveries (`stage`). The row has a purpose: each
-//! message that the first MTA has accepted reaches its user or is reported, no transfer is repeated without a promised reason, and a
+//! The spool, the surroundings of the queues and the order of tasks are shared with the deliveries (`stage`). The row has a purpose: each
+//! message that the first MTA has accepted reaches the user or is reported, no transfer is repeated without a promised reason, and a
 //! transfer that broke off behind a checkpoint continues there.
 //!
 //! Clocks of associations do not run here: bounds of waits are tested in `vere-associations`.
@@ -27,9 +27,9 @@ pub use network::{Cut, Side};
 pub enum BrokenSwitching {
     /// No promise is broken.
     Nothing,
-    /// Receivers confirm a unit before they store it.
+    /// Receivers confirm a unit before the unit is stored.
     EarlyConfirmation,
-    /// Receivers forget transfers that broke off, and transfers that they have confirmed.
+    /// Receivers forget transfers that broke off, and confirmed transfers.
     ForgetfulHistory,
     /// Receivers do not note that a transfer is being received or stored.
     BlindHistory,
@@ -44,11 +44,11 @@ pub enum BrokenSwitching {
 /// Mail of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Post {
-    /// One recipient, one checkpoint.
+    /// A single recipient and a single checkpoint.
     Short,
-    /// One recipient, several checkpoints.
+    /// A single recipient and several checkpoints.
     Long,
-    /// Several recipients of all MTAs behind the first, of which one is unknown; all are reported.
+    /// Several recipients of all MTAs behind the first, with an unknown recipient; reports about all recipients.
     Several,
 }
 
@@ -111,12 +111,11 @@ impl SwitchingFigures {
     }
 }
 
-/// The result of a run, and its last events if the caller asked for them.
+/// The result of a run, and the last events if the caller asked for them.
 pub type Switched = (Result<SwitchingFigures, String>, Vec<String>);
 
-/// Runs one message through a row without faults, but for at most one cut. The seed chooses the order of tasks, and an odd
-/// one the mode of X.410.
-#[must_use]
+/// Runs a message through a row without faults, but for at most one cut. The seed chooses the order of tasks; an odd
+/// seed chooses the mode of X.410.
 pub fn run_with_cut(
     row: Row,
     cut: Option<Cut>,
@@ -126,7 +125,7 @@ pub fn run_with_cut(
     world::run(world::World::with_cut(row, cut, (seed, broken), traced))
 }
 
-/// Every cut of a run that was not disturbed: each protocol data unit of each direction of each connection, on each side of it.
+/// Every cut of an undisturbed run: before, within and behind each protocol data unit of each direction.
 ///
 /// # Errors
 /// The broken promise of the run.
@@ -140,7 +139,6 @@ pub fn cuts(row: Row, seed: u64) -> Result<Vec<Cut>, String> {
 
 /// Runs a seed: mail of all kinds, cuts, MTAs that die and start again with their spools, spools that stand still. Equal seeds give equal
 /// runs.
-#[must_use]
 pub fn run_with_switches(seed: u64, broken: BrokenSwitching, traced: bool) -> Switched {
     world::run(world::World::of_seed(seed, broken, traced))
 }

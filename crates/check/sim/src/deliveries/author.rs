@@ -1,4 +1,4 @@
-//! Reports of this world: one line of text.
+//! Reports of this world: a line of text.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::schedule::MILLI;
 use crate::stage::Staged;
 
 impl World {
-    /// Whether a report may be sent; its address may have had enough.
+    /// Whether a report may be sent; the address may have had enough.
     pub(super) fn lets_report(&self, report: &Report, about: TraceId) -> bool {
         let may = !self.draw_fault(3);
         if !may {

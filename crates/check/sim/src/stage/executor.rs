@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use crate::random::Random;
 
-/// A future of this world.
+/// A future of a world.
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Whether a task has something to do.
@@ -40,7 +40,7 @@ impl Executor {
         self.running.push(Running { life, flag, task });
     }
 
-    /// Takes one step of a task that was woken and may run, and gives its life; `None`: there is none.
+    /// Takes a step of a task that was woken and may run, and gives the life of the task, if a task exists.
     pub(crate) fn step(
         &mut self,
         random: &mut Random,
@@ -62,7 +62,7 @@ impl Executor {
         Some(life)
     }
 
-    /// Ends all tasks of a life where they are.
+    /// Ends all tasks of a life at any step.
     pub(crate) fn kill(&mut self, life: usize) {
         self.running.retain(|one| one.life != life);
     }

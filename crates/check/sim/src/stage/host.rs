@@ -24,7 +24,7 @@ const COMMIT_MAX: Micros = 10 * SECOND;
 /// How long a read may take.
 const READ_MAX: Micros = 10 * SECOND;
 
-/// The surroundings of one life of a process.
+/// The surroundings of a life of a process.
 pub(crate) struct SimHost<W> {
     pub(crate) world: Rc<W>,
     pub(crate) life: usize,
@@ -89,7 +89,7 @@ impl Turns {
     }
 }
 
-/// A turn, until it is dropped.
+/// A turn, until the drop of the value.
 pub(crate) struct Turn(Rc<TurnsLeft>);
 
 impl Drop for Turn {
@@ -256,7 +256,7 @@ impl<W: Staged> Host for SimHost<W> {
     }
 }
 
-/// What has happened, in a line of the trace.
+/// A line of the trace about an event.
 fn brief(happened: &Happened<'_>) -> String {
     match happened {
         Happened::Settled {

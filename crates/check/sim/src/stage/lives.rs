@@ -1,4 +1,4 @@
-//! The lives of processes: they claim a group, read it, lose it and die; their requests to the spool are done one by one.
+//! The lives of processes: claims, recovery, loss of a group, death, and requests to the spool.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use super::time::Due;
 use super::{Stage, Staged};
 use crate::schedule::{MILLI, Micros};
 
-/// One life of a process.
+/// A life of a process.
 pub(crate) struct Life<W: Staged> {
     pub(crate) group: Rc<Group<SimHost<W>>>,
     pub(crate) alive: bool,
@@ -43,7 +43,7 @@ impl<W: Staged> Stage<W> {
         self.lives.borrow_mut()[life].pipe.queue(name)
     }
 
-    /// The spool has done a request, or refused it: its process is told. New records that nobody waits for are taken back. True: the
+    /// The spool has done or refused a request: tells the process. New records without a waiting process are taken back. True: the
     /// process knows that the change is done.
     pub(crate) fn did(
         &self,
@@ -119,7 +119,7 @@ pub(super) fn perform<W: Staged>(world: &Rc<W>, life: usize) {
 }
 
 impl<W: Staged> Life<W> {
-    /// Reads the records of the group, and keeps the queues known, as each process does at its start.
+    /// Reads the records of the group, and keeps the queues known, as each process does at the start.
     pub(crate) fn begin(world: &Rc<W>, life: usize) {
         let group = Rc::clone(&world.lives.borrow()[life].group);
         world.spawn(life, Box::pin(Rc::clone(&group).keep_known()));
@@ -141,7 +141,7 @@ impl<W: Staged> Life<W> {
         );
     }
 
-    /// A life loses its group: of its requests on the way some first ones are done. Gives the others, which nobody has answered.
+    /// A life loses the group: the first requests on the way are done, up to a place that the seed chooses. Gives the rest without answers.
     pub(crate) fn close(world: &W, life: usize) -> Vec<Request> {
         let mut left = Vec::new();
         loop {
@@ -159,7 +159,7 @@ impl<W: Staged> Life<W> {
         left
     }
 
-    /// Answers requests that are not done any more.
+    /// Answers requests that the spool does not do.
     pub(crate) fn give_up(left: &[Request]) {
         for request in left {
             pipe::answer(&request.place, Err(SpoolError::Closed));

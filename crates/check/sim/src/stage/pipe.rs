@@ -1,4 +1,4 @@
-//! The way from one process to the spool: changes and reads in the order in which they were submitted.
+//! The way from a process to the spool: changes and reads in the order in which they were submitted.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,7 +14,7 @@ use vere_spoolwire::{
 use super::spool::Spool;
 use crate::schedule::Micros;
 
-/// What a process submits.
+/// Requests of a process.
 #[derive(Debug, Clone)]
 pub(crate) enum Submitted {
     Batch(Batch, Vec<RecordId>),
@@ -31,7 +31,7 @@ pub(crate) enum Submitted {
     List,
 }
 
-/// What comes back.
+/// Answers of the spool.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     Done,
@@ -39,12 +39,12 @@ pub(crate) enum Answer {
     List(Vec<QueueStat>),
 }
 
-/// Where the answer to one request is left.
+/// Where the answer to a request is left.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     answer: Option<Result<Answer, SpoolError>>,
     waker: Option<Waker>,
-    /// Nobody waits any more.
+    /// The waiting process is gone.
     dropped: bool,
     /// The request stands though nobody waits.
     stands: bool,
@@ -133,7 +133,7 @@ impl Future for SimChange {
     }
 }
 
-/// One request.
+/// A request on the way.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) what: Submitted,
@@ -143,7 +143,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Whether the request only adds records, and its process does not want them any more.
+    /// Whether the request only adds records, and the process does not want the records any more.
     pub(crate) fn is_given_up(&self) -> bool {
         let slot = self.place.borrow();
         let failed = matches!(slot.answer, Some(Err(_)));
@@ -166,13 +166,13 @@ impl Request {
     }
 }
 
-/// The requests of one process that are on the way.
+/// The requests of a process that are on the way.
 #[derive(Debug, Default)]
 pub(crate) struct Pipe {
     pub(crate) requests: VecDeque<Request>,
-    /// The number of the next record of each queue, by this process's count.
+    /// The number of the next record of each queue, by the count of the process.
     next: BTreeMap<u32, u64>,
-    /// Queues as this process knows them to be.
+    /// Queues as the process knows queues to be.
     names: BTreeMap<u32, String>,
     /// The group belongs to another process.
     pub(crate) closed: bool,
@@ -222,7 +222,7 @@ impl Pipe {
         ids
     }
 
-    /// The number of a queue: of that name, or the lowest free one.
+    /// The number of a queue: of that name, or the lowest free number.
     pub(crate) fn queue(&mut self, name: &str) -> u32 {
         let known = self.names.iter().find(|(_, known)| *known == name);
         if let Some((number, _)) = known {

@@ -1,4 +1,4 @@
-//! Virtual time, and what is due when.
+//! Virtual time, and due events.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -20,7 +20,7 @@ pub(crate) enum Due<E> {
     GoOn,
     /// The spool does the next request of a life.
     Perform(usize),
-    /// Something of one world.
+    /// An event of a world.
     Event(E),
 }
 
@@ -55,7 +55,7 @@ impl<W: Staged> Stage<W> {
     }
 }
 
-/// Takes one step of a task, or goes on to the next event. False: there is neither.
+/// Takes a step of a task, or goes on to the next event. False: neither exists.
 pub(crate) fn turn<W: Staged>(world: &Rc<W>, executor: &mut Executor, steps: &mut u64) -> bool {
     for (life, task) in world.spawned.take() {
         executor.add(life, task);
@@ -93,7 +93,7 @@ pub(crate) fn turn<W: Staged>(world: &Rc<W>, executor: &mut Executor, steps: &mu
 pub(crate) struct Sleep<W> {
     world: Rc<W>,
     until: Micros,
-    /// What is woken then, once the sleep has begun.
+    /// The waker of the task, once the sleep has begun.
     waker: Option<Rc<RefCell<Waker>>>,
 }
 

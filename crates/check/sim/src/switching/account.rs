@@ -1,4 +1,4 @@
-//! What became of every message and of every transfer, by what the world outside of the MTAs saw.
+//! The fate of every message and of every transfer, as the world outside of the MTAs saw both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +15,13 @@ use super::SwitchingFigures;
 use super::mtas;
 use crate::stage::Spool;
 
-/// A unit that one MTA passes on: its id there, and the destination. Ids differ between MTAs and between copies.
+/// A unit that an MTA passes on: the id of the unit in the MTA, and the destination. Ids differ between MTAs and between copies.
 pub(super) type Handover = (TraceId, String);
 
 /// A recipient of a message: the local identifier of the message, and the number of the recipient.
 type Copy = (String, u32);
 
-/// What the originator wants to become of a recipient.
+/// The wish of the originator about a recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// Delivered, or reported as failed.
@@ -35,13 +35,13 @@ pub(super) struct Wanted {
 struct Passing {
     /// How often the next system has taken the unit.
     taken: u64,
-    /// Times that it may be taken more than once.
+    /// The permitted number of copies; 0 stands for a single copy.
     allowed: u64,
-    /// An attempt has begun, and its outcome is not known.
+    /// An attempt has begun, without a known outcome.
     open: bool,
 }
 
-/// What became of everything.
+/// The fates of all messages.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     wanted: BTreeMap<Copy, Wanted>,
@@ -91,7 +91,7 @@ impl Account {
         self.storing.insert(trace, of.clone());
     }
 
-    /// A change is about to be done in a spool: takes note of the units in it.
+    /// A change is about to be done in a spool: takes note of the units in the change.
     ///
     /// # Errors
     /// When a unit was taken before, without a promised reason.
@@ -111,7 +111,7 @@ impl Account {
     /// The next system has taken a unit.
     ///
     /// # Errors
-    /// When it was taken before, without a promised reason.
+    /// When the unit was taken before, without a promised reason.
     pub(super) fn took(&mut self, of: &Handover) -> Result<(), String> {
         let passing = self.passing.entry(of.clone()).or_default();
         passing.taken += 1;
@@ -126,8 +126,8 @@ impl Account {
         }
     }
 
-    /// A process that passes units on has died. Units in its spool that the next system has, or whose transfer was in progress or in
-    /// doubt, may be passed on again.
+    /// A process has died that passes units on. Units in the spool may be passed on again, after an attempt that reached the next system
+    /// or was in progress or in doubt.
     pub(super) fn sender_died(&mut self, spool: &Spool) {
         let mail = spool.queues.values().filter(|queue| !is_lines(&queue.name));
         for queue in mail {
@@ -140,7 +140,7 @@ impl Account {
                     continue;
                 };
                 if passing.taken > 0 || passing.open {
-                    // The receiver may be storing what the dead process has sent.
+                    // The receiver may be storing the unit from the dead process.
                     let late = u64::from(passing.open);
                     passing.allowed = passing.allowed.max(passing.taken + 1) + late;
                     self.excused = true;
@@ -150,7 +150,7 @@ impl Account {
         }
     }
 
-    /// An MTA has died that receives units. Units that it has, and whose senders do not know it, may come again.
+    /// An MTA has died that receives units. Units in the spool may come again, unless the senders know of the storage.
     pub(super) fn receiver_died(&mut self, name: &str) {
         let here = |of: &Handover| of.1 == name;
         for (_, passing) in self.passing.iter_mut().filter(|(of, _)| here(of)) {
@@ -164,7 +164,7 @@ impl Account {
     /// A user has received a unit.
     ///
     /// # Errors
-    /// When its trace is not that of the row.
+    /// When the trace is not the trace of the row.
     pub(super) fn delivered(&mut self, apdu: &Apdu, at: usize) -> Result<(), String> {
         match apdu {
             Apdu::Message(message) => self.message(message, at),

@@ -1,4 +1,4 @@
-//! Associations that peers have opened, as the role serves them: a transfer is stored, noted in the history, and confirmed.
+//! Associations that peers have opened, as the role serves associations: a transfer is stored, noted in the history, and confirmed.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ struct Association {
     wire: usize,
 }
 
-/// Answers the bind of a peer, and serves the association until its end.
+/// Answers the bind of a peer, and serves the association until the end.
 pub(super) async fn answer(
     world: Shared,
     (life, process): (usize, Rc<Process>),
@@ -84,7 +84,7 @@ impl Association {
         self.world.broken() == broken
     }
 
-    /// Receives a unit, or the rest of it.
+    /// Receives a unit, or the rest of a unit.
     async fn incoming(&mut self, activity: Activity, begun: Partial) {
         if !self.world.is_ready(self.life) {
             if begun.length() > 0 {
@@ -112,7 +112,7 @@ impl Association {
         }
     }
 
-    /// Stores a unit, and confirms it.
+    /// Stores and confirms a unit.
     async fn complete(&mut self, activity: Activity, apdu: Vec<bytes::Bytes>) {
         let source = Source::Peer(&self.peer);
         let of = self.world.sent_over(self.wire);
@@ -145,7 +145,7 @@ impl Association {
         let known = self.history.borrow_mut().resumed(&resumption);
         self.count(&known);
         match known {
-            // Errors: the peer has gone meanwhile, which the next event tells.
+            // Errors: the peer has gone meanwhile, as the next event tells.
             Known::Received => {
                 let _answered = self.open.already_received();
             }

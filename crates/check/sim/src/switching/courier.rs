@@ -1,4 +1,4 @@
-//! Transfers to peers, as the role makes them: an association for each worker, and questions about transfers that broke off.
+//! Transfers to peers, as in the role: an association for each worker, and questions about transfers that broke off.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ pub(super) fn remote() -> Remote {
     }
 }
 
-/// The way of one life to its peers.
+/// The way of a life to the peers.
 pub(super) struct Transfers {
     pub(super) world: Shared,
     pub(super) process: Rc<Process>,
@@ -75,7 +75,7 @@ impl Courier for Transfers {
 }
 
 impl Transfers {
-    /// Opens an association with a peer, and gives the number of its connection.
+    /// Opens an association with a peer, and gives the number of the connection.
     async fn associate(&self, name: &str) -> Result<(OpenAssociation, usize), String> {
         let mta = self.world.mta(self.process.mta);
         let place = mtas::place(name).ok_or("no such peer")?;
@@ -84,7 +84,7 @@ impl Transfers {
         self.world.called(place, far, wire);
         let peer = Peer {
             mode: self.world.mode(),
-            // Associations that an MTA opens carry its own units alone.
+            // Associations that an MTA opens carry own units alone.
             dialogue_mode: DialogueMode::Monologue,
             checkpoint_size: CHECKPOINT,
             ..Peer::new(Vec::new(), terms.argument())
@@ -212,7 +212,7 @@ impl Transfer {
         self.world.notes_rest(of, Some(Rest { broken, lives }));
     }
 
-    /// What an outcome means for the message, as in the role.
+    /// The result for the message, as in the role.
     fn came_to(&self, of: &Handover, outcome: Outcome) -> (Disposition, &'static str, String) {
         let broke_off = "4.4.2";
         let end = |told| {

@@ -1,4 +1,4 @@
-//! The lives of MTAs: a process dies with its memory, and the next one finds the spool.
+//! The lives of MTAs: a process dies with the memory, and the next process finds the spool.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ impl World {
         self.life_at(mtas::place(peer).unwrap_or_default())
     }
 
-    /// An MTA starts, and finds its spool.
+    /// An MTA starts, and finds the spool of the last life.
     pub(super) fn new_life(self: &Rc<Self>, mta: usize) {
         let life = self.lives.borrow().len();
         let process = Rc::new(Process::new(mta, life));
@@ -52,7 +52,7 @@ impl World {
         self.spawn(life, Box::pin(served));
     }
 
-    /// The process of an MTA dies, and another one starts. Its connections end.
+    /// The process of an MTA dies, and another process starts. The connections of the dead process end.
     pub(super) fn kill(self: &Rc<Self>, life: usize, executor: &mut Executor) {
         let mta = self.process(life).mta;
         self.note(|| format!("g{life} is killed"));
@@ -83,7 +83,7 @@ impl World {
     }
 }
 
-/// Runs one worker with the courier of its destination.
+/// Runs a worker with the courier of its destination.
 async fn serve(mut worker: Worker<SimHost<World>>, transfers: Rc<Transfers>) {
     let Some(destination) = worker.destination() else {
         return;

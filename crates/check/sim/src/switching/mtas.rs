@@ -1,4 +1,4 @@
-//! The MTAs of a row: one private domain each, with neighbours and users.
+//! The MTAs of a row: a private domain each, with neighbours and users.
 
 use vere_mta400::{Identity, Mta, Names, Peers, RouteSetting, Routes, Site, Terms};
 use vere_units::Secret;

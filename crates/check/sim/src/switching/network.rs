@@ -1,4 +1,4 @@
-//! Connections between MTAs: ordered protocol data units in both directions, delayed, and cut at any of them.
+//! Connections between MTAs: ordered protocol data units in both directions, delayed, and cut at any unit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ pub enum Side {
     After,
 }
 
-/// A cut of a connection at one protocol data unit.
+/// A cut of a connection at a protocol data unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// The MTA that sends the unit.
@@ -40,11 +40,11 @@ pub struct Cut {
 #[derive(Debug)]
 pub(super) enum Plan {
     Once(Option<Cut>),
-    /// One unit of so many, on any side; ends are seen up to this much later.
+    /// Cuts at a unit of so many, on any side. The ends of a connection notice a cut up to this much later.
     Often(u64, Micros),
 }
 
-/// One direction of a connection.
+/// A direction of a connection.
 #[derive(Debug, Default)]
 struct Way {
     /// Octets of a unit that is not complete yet.
@@ -54,9 +54,9 @@ struct Way {
     reader: Option<Waker>,
     /// Octets that were written.
     written: u64,
-    /// Nothing follows what is on the way.
+    /// Nothing follows the units on the way.
     finished: bool,
-    /// The reader sees the end behind what has arrived.
+    /// The reader sees the end behind the octets that have arrived.
     ended: bool,
     /// When the last unit arrives.
     last_at: Micros,
@@ -66,9 +66,9 @@ struct Way {
 struct Wire {
     /// The MTAs at both ends; the first has opened the connection.
     mtas: [usize; 2],
-    /// From each end to the other one.
+    /// From each end to the opposite end.
     ways: [Way; 2],
-    /// Cut: what is written from now on is lost.
+    /// Cut: octets written from now on are lost.
     severed: bool,
     /// A cut is an error for readers, and no plain end.
     resets: bool,
@@ -93,7 +93,7 @@ pub(super) fn locked(network: &SharedNetwork) -> MutexGuard<'_, Network> {
     network.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a reader gets.
+/// The result of a read.
 pub(super) enum Read {
     Octets(Bytes),
     End,
@@ -179,7 +179,7 @@ impl Network {
         true
     }
 
-    /// Sends a unit. False: the connection was cut at it.
+    /// Sends a unit. False: the connection was cut at the unit.
     fn send(&mut self, wire: usize, end: usize, unit: Bytes) -> bool {
         let one = &self.wires[wire];
         let direction = (one.mtas[end], one.mtas[1 - end]);
@@ -219,7 +219,7 @@ impl Network {
         }
     }
 
-    /// Cuts a connection while one end writes.
+    /// Cuts a connection while an end writes.
     fn sever(&mut self, wire: usize, writer: usize) {
         self.cuts += 1;
         let lost = self.random.percent(50);
@@ -244,13 +244,13 @@ impl Network {
         }
     }
 
-    /// An end is gone: what is written to it is lost.
+    /// An end is gone: octets written to the end are lost.
     pub(super) fn close(&mut self, wire: usize, end: usize) {
         self.finish(wire, end);
         self.wires[wire].ways[1 - end].finished = true;
     }
 
-    /// The times at which units and ends arrive that have none yet.
+    /// The times at which units and ends arrive without a time so far.
     pub(super) fn arrivals(&mut self, now: Micros) -> Vec<(Micros, usize, usize)> {
         let mut times = Vec::new();
         for (wire, end) in std::mem::take(&mut self.moved) {
@@ -267,7 +267,7 @@ impl Network {
         times
     }
 
-    /// A unit arrives, or the end behind the last one.
+    /// A unit arrives, or the end of a direction.
     pub(super) fn arrive(&mut self, wire: usize, end: usize) {
         let way = &mut self.wires[wire].ways[end];
         match way.on_the_way.pop_front() {

@@ -1,4 +1,4 @@
-//! The memory of one life of an MTA: transfers of its peers, its own transfers that broke off, names of sessions.
+//! The memory of a life of an MTA: transfers of peers, own transfers that broke off, names of sessions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::mtas::NAMES;
 /// Transfers of a peer that are remembered, as in the role.
 const HISTORY_MAX: usize = 256;
 
-/// The memory of one life.
+/// The memory of a life.
 pub(super) struct Process {
     pub(super) mta: usize,
     pub(super) life: usize,

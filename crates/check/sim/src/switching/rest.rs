@@ -1,4 +1,4 @@
-//! Transfers that broke off behind a checkpoint go on there, and octets before it are not sent again.
+//! Transfers that broke off behind a checkpoint go on there, and octets before the checkpoint are not sent again.
 
 use vere_associations::Outcome;
 use vere_osi::rtse::Broken;
@@ -12,7 +12,7 @@ const CHECKPOINT_HEADERS: u64 = 64;
 /// Octets around each transfer, at most: the begin and the end of the activity.
 const HEADERS: u64 = 400;
 
-/// The rest of a transfer that broke off, and the lives of both sides when it got its name.
+/// The rest of a transfer that broke off, and the lives of both sides when the transfer got the name.
 #[derive(Debug)]
 pub(super) struct Rest {
     pub(super) broken: Broken,
@@ -32,7 +32,7 @@ impl World {
         let mut rests = self.rests.borrow_mut();
         let before = rests.remove(of);
         if let Some(mut rest) = rest {
-            // An attempt that the receiver has not noticed changes nothing of what the receiver knows.
+            // An attempt that the receiver has not noticed leaves the memory of the receiver unchanged.
             if let Some(before) = before.filter(|before| before.is_same(&rest)) {
                 rest.lives = before.lives;
             }
@@ -40,12 +40,12 @@ impl World {
         }
     }
 
-    /// A receiver does not know a transfer any more, because its spool did not take the unit.
+    /// A receiver does not know a transfer any more, after the spool has not taken the unit.
     pub(super) fn forgets(&self, of: Option<Handover>) {
         self.forgotten.borrow_mut().extend(of);
     }
 
-    /// Checks the outcome of another attempt, which has sent some octets.
+    /// Checks the outcome of a further attempt with a number of octets.
     pub(super) fn check_rest(
         &self,
         of: &Handover,

@@ -1,4 +1,4 @@
-//! One end of a connection, as an association sees it.
+//! An end of a connection, as associations use connections.
 
 use std::io;
 use std::pin::Pin;
@@ -9,16 +9,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::network::{Read, SharedNetwork, locked};
 
-/// One end of a connection. Dropped, it closes the connection.
+/// An end of a connection. Its drop closes the connection.
 #[derive(Debug)]
 pub(super) struct SimStream {
     network: SharedNetwork,
     wire: usize,
-    /// 0: this end has opened the connection.
+    /// 0: the end that has opened the connection.
     end: usize,
 }
 
-/// Both ends of a new connection, and its number.
+/// Both ends of a new connection, and the number of the connection.
 pub(super) fn pair(network: &SharedNetwork, from: usize, to: usize) -> (usize, [SimStream; 2]) {
     let wire = locked(network).connect(from, to);
     let end = |end| SimStream {

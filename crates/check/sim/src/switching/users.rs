@@ -1,4 +1,4 @@
-//! Users: those of the first MTA send, all receive files.
+//! Users: a user of the first MTA sends, all users receive files.
 
 use std::rc::Rc;
 

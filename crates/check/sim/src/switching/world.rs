@@ -1,4 +1,4 @@
-//! One run: MTAs in a row, their spools and connections, until all mail has ended or something is wrong.
+//! A run: MTAs in a row, their spools and connections, until all mail has ended or something is wrong.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ const END: Micros = 3_600 * SECOND;
 pub(super) enum Event {
     /// A user of the first MTA sends a message.
     Mail,
-    /// A unit, or the end, of one direction of a connection arrives.
+    /// A unit, or the end, of a direction of a connection arrives.
     Arrive(usize, usize),
     /// A spool stands still.
     Stall,
@@ -51,7 +51,7 @@ pub(super) struct World {
     /// Messages still to be sent.
     posts: RefCell<Vec<Post>>,
     mode: Mode,
-    /// A process dies after one step of so many.
+    /// A process dies after a step of so many.
     kill_every: Option<u64>,
     pub(super) policy: Policy,
     pub(super) account: RefCell<Account>,
@@ -62,7 +62,7 @@ pub(super) struct World {
     network: SharedNetwork,
     /// Units that connections carry.
     pub(super) wires: RefCell<BTreeMap<usize, Handover>>,
-    /// Handovers that a receiver has forgotten, because its spool did not take the unit.
+    /// Handovers that a receiver has forgotten, after the spool has not taken the unit.
     pub(super) forgotten: RefCell<BTreeSet<Handover>>,
     /// Transfers that broke off.
     pub(super) rests: RefCell<BTreeMap<Handover, Rest>>,
@@ -88,9 +88,9 @@ fn policy(wait: u64) -> Policy {
     }
 }
 
-/// Runs a world to its end.
+/// Runs a world to the end.
 pub(super) fn run(world: Shared) -> Switched {
-    // Associations have clocks of tokio, which never run here. The runtime outlives the clocks.
+    // Associations have clocks of tokio, and the clocks never run here. The runtime outlives the clocks.
     let runtime = Builder::new_current_thread().enable_time().build();
     let _entered = match &runtime {
         Ok(runtime) => runtime.enter(),
@@ -118,7 +118,7 @@ pub(super) fn run(world: Shared) -> Switched {
 }
 
 impl World {
-    /// One message, and at most one cut.
+    /// A world with a message, and at most one cut.
     pub(super) fn with_cut(
         row: Row,
         cut: Option<Cut>,
@@ -141,7 +141,7 @@ impl World {
         )
     }
 
-    /// Mail, cuts and deaths as the seed says.
+    /// A world with mail, cuts and deaths as the seed says.
     pub(super) fn of_seed(seed: u64, broken: BrokenSwitching, traced: bool) -> Shared {
         let mut random = Random::new(seed);
         let plan = Plan::Often(random.span(5..200), random.span(MILLI..20 * SECOND));
