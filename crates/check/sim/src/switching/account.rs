@@ -108,6 +108,20 @@ impl Account {
         taken.iter().try_for_each(|of| self.took(of))
     }
 
+    /// A dead process leaves new records in the spool that the process had given up, and did not take back in time. The senders were
+    /// not told, and pass the units on again.
+    pub(super) fn leaves(&mut self, traces: impl Iterator<Item = TraceId>) {
+        let left: BTreeSet<_> = traces
+            .filter_map(|trace| self.storing.get(&trace).cloned())
+            .collect();
+        for of in left {
+            let passing = self.passing.entry(of).or_default();
+            passing.taken += 1;
+            passing.allowed = passing.allowed.max(passing.taken + 1);
+            self.excused = true;
+        }
+    }
+
     /// The next system has taken a unit.
     ///
     /// # Errors

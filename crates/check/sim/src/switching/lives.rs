@@ -11,7 +11,7 @@ use super::process::Process;
 use super::stream::SimStream;
 use super::world::{Event, Shared, World};
 use crate::schedule::{MILLI, SECOND};
-use crate::stage::{Executor, Life, SimHost};
+use crate::stage::{Executor, Life, SimHost, Submitted};
 
 impl World {
     /// The present life of an MTA.
@@ -63,6 +63,12 @@ impl World {
         Life::<Self>::give_up(&left);
         let mut account = self.account.borrow_mut();
         account.figures.kills += 1;
+        for request in &left {
+            if let Submitted::Undo(batch) = &request.what {
+                let named = self.spools[mta].borrow().named(batch);
+                account.leaves(named.iter().map(|(_, _, envelope)| envelope.head.trace));
+            }
+        }
         account.sender_died(&self.spools[mta].borrow());
         account.receiver_died(&format!("peer:{}", NAMES[mta]));
         drop(account);
