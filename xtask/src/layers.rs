@@ -309,6 +309,19 @@ const LAYERS: &[Layer] = &[
             &["crates/check", "crates/part/filters", "crates/engine/keep"],
         ],
     ),
+    // The simulator runs associations over connections in memory.
+    outer(
+        "crates/check/sim",
+        &[
+            BASE,
+            SHARED,
+            PROTOCOLS,
+            ENGINES,
+            HOSTS,
+            ASSOCIATIONS,
+            &["crates/part/switch"],
+        ],
+    ),
     outer(
         "crates/check",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, &["crates/check"]],

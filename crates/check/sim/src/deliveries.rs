@@ -9,16 +9,13 @@
 //! this crate checks that nodes and owners keep that promise.
 
 mod account;
-mod executor;
+mod author;
 mod faults;
 mod gateways;
 mod hops;
-mod host;
 mod mail;
 mod operator;
-mod pipe;
 mod requests;
-mod spool;
 mod world;
 
 use std::rc::Rc;

@@ -22,6 +22,8 @@ mod register;
 mod scenario;
 mod schedule;
 mod spill;
+mod stage;
+mod switching;
 mod trace;
 mod wires;
 mod workload;
@@ -29,6 +31,10 @@ mod world;
 
 pub use clocks::{BrokenClock, ClockFigures, run_with_clocks};
 pub use deliveries::{BrokenDelivery, DeliveryFigures, run_with_deliveries, trace_deliveries};
+pub use switching::{
+    BrokenSwitching, Cut, Post, Row, Side, Switched, SwitchingFigures, cuts, run_with_cut,
+    run_with_switches,
+};
 pub use world::Broken;
 
 /// The result of a run.

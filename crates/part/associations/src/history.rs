@@ -12,6 +12,7 @@ use crate::receive::Partial;
 pub struct History {
     /// Transfers by the number of their last change.
     entries: BTreeMap<u64, Entry>,
+    /// The number of the transfer with this name.
     names: HashMap<Activity, u64>,
     next: u64,
     entries_max: usize,
@@ -30,6 +31,8 @@ enum State {
     Busy,
     Partial(Partial),
     Received,
+    /// The peer has discarded the transfer on another association than that of its first name.
+    Void,
 }
 
 /// The answer to a resumption.
@@ -45,6 +48,16 @@ pub enum Known {
     Busy,
 }
 
+impl Entry {
+    /// Whether a transfer under this name may begin: with several names, under the last alone.
+    fn may_begin(&self, activity: &Activity) -> bool {
+        match &self.state {
+            State::Void => false,
+            _ => self.names.len() == 1 || self.names.last() == Some(activity),
+        }
+    }
+}
+
 impl History {
     /// A history of at most this many transfers; the oldest is forgotten first.
     #[must_use]
@@ -57,9 +70,16 @@ impl History {
         }
     }
 
-    /// A transfer begins. `received`, `broke` or `forget` must follow.
-    pub fn begun(&mut self, activity: &Activity) {
+    /// A transfer begins. `received`, `broke` or `forget` must follow. False: the peer has settled the transfer on another
+    /// association, before the octets of this one came. End the association: the peer sends the APDU anew, or has sent it.
+    #[must_use]
+    pub fn begun(&mut self, activity: &Activity) -> bool {
+        let found = self.find(activity);
+        if found.is_some_and(|entry| !entry.may_begin(activity)) {
+            return false;
+        }
         self.put(activity, State::Busy);
+        true
     }
 
     /// The APDU of this activity is safe. Call it before `confirm`.
@@ -72,27 +92,36 @@ impl History {
         self.put(activity, State::Partial(partial));
     }
 
-    /// Forgets a transfer that the peer has discarded, or that was refused.
+    /// Forgets a transfer that the peer has discarded, or that was refused. Of a transfer with several names the names are kept: octets
+    /// under the first may still come.
     pub fn forget(&mut self, activity: &Activity) {
-        self.take(activity);
+        match self.find(activity) {
+            None => {}
+            Some(entry) if entry.names.len() == 1 => {
+                self.take(activity);
+            }
+            Some(entry) => entry.state = State::Void,
+        }
     }
 
     /// What is known of a transfer that the peer wants to continue. The transfer has both names from now on.
     pub fn resumed(&mut self, resumption: &Resumption) -> Known {
-        let number = self.names.get(&resumption.old).copied();
-        let entry = number.and_then(|number| Some((number, self.entries.get_mut(&number)?)));
-        let known = match entry {
-            // The octets before the beginning are always there.
-            None if resumption.checkpoint == 0 => Known::Partial(Partial::default()),
+        self.rename(resumption);
+        let known = match self.find(&resumption.old) {
+            None if resumption.checkpoint == 0 => {
+                // Octets under the old name that come later must be recognised.
+                self.put(&resumption.old, State::Void);
+                self.rename(resumption);
+                Known::Partial(Partial::default())
+            }
             None => Known::Unknown,
-            Some((number, entry)) => {
-                if !entry.names.contains(&resumption.new) {
-                    entry.names.push(resumption.new.clone());
-                    self.names.insert(resumption.new.clone(), number);
-                }
+            Some(entry) => {
                 match &entry.state {
                     State::Received => Known::Received,
                     State::Busy => Known::Busy,
+                    // The octets before the beginning are always there.
+                    State::Void if resumption.checkpoint == 0 => Known::Partial(Partial::default()),
+                    State::Void => Known::Unknown,
                     State::Partial(partial) => partial
                         .before(resumption.checkpoint)
                         .map_or(Known::Unknown, Known::Partial),
@@ -100,9 +129,26 @@ impl History {
             }
         };
         if matches!(known, Known::Partial(_)) {
-            self.begun(&resumption.new);
+            self.put(&resumption.new, State::Busy);
         }
         known
+    }
+
+    /// Gives a transfer its new name.
+    fn rename(&mut self, resumption: &Resumption) {
+        let Some(number) = self.names.get(&resumption.old).copied() else {
+            return;
+        };
+        if let Some(entry) = self.entries.get_mut(&number)
+            && !entry.names.contains(&resumption.new)
+        {
+            entry.names.push(resumption.new.clone());
+            self.names.insert(resumption.new.clone(), number);
+        }
+    }
+
+    fn find(&mut self, activity: &Activity) -> Option<&mut Entry> {
+        self.entries.get_mut(self.names.get(activity)?)
     }
 
     fn put(&mut self, activity: &Activity, state: State) {

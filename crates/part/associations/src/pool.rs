@@ -357,7 +357,9 @@ impl Task {
             let _refused = open.refuse(Exception::LocalUserError).await;
             return;
         };
-        self.shared.history().begun(&activity);
+        if !self.shared.history().begun(&activity) {
+            return self.abort().await;
+        }
         self.shared.with(self.lane, |lane| lane.receiving = true);
         match open.collect(begun, self.shared.settings.apdu_max).await {
             Ok(apdu) => {

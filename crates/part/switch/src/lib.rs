@@ -1,11 +1,16 @@
 //! The MTA of X.400 as the settings have it: texts of the settings become the values of `vere-mta400`, and each peer gets
 //! the terms under which its associations are opened. The role and the commands read the settings through this crate.
 //!
+//! [`parts`] turns decisions about a unit into records of the queues, and [`report()`] the end of a record into a report. The role and the
+//! simulator of `crates/check/sim` share both.
+//!
 //! Reading order: [`Switch`], [`Reach`], `site`, `peer`.
 
 mod content;
 mod error;
 mod peer;
+mod records;
+mod report;
 mod secret;
 mod site;
 
@@ -20,6 +25,8 @@ use vere_settings::{Settings, X400};
 
 pub use error::{Fault, SwitchError};
 pub use peer::Reach;
+pub use records::{joined, parts};
+pub use report::report;
 
 /// The MTA, and the ways to its peers.
 #[derive(Debug)]

@@ -222,7 +222,13 @@ impl Association<'_> {
                 .await;
             return;
         }
-        self.history.borrow_mut().begun(&activity);
+        if !self.history.borrow_mut().begun(&activity) {
+            tracing::info!(
+                peer = self.peer,
+                "transfer settled on another association, its late octets are dropped"
+            );
+            return self.open.break_off().await;
+        }
         self.reception.kept.release(&activity);
         let process = intake.process();
         let settings = process.settings();

@@ -9,13 +9,13 @@ use vere_groups::throttle;
 use vere_mta400::{Arrival, Outcome, Refusal, Source};
 use vere_process::clock;
 use vere_spoolwire::{Batch, SpoolError};
+use vere_switch::parts;
 use vere_units::{Timestamp, TraceId};
 use vere_x400::{Apdu, ApduError, Report};
 
 use crate::archiving;
 use crate::origin::Origin;
 use crate::process::{Group, Process};
-use crate::records::parts;
 use crate::told;
 
 /// Why no responsibility is taken for a unit.

@@ -26,7 +26,6 @@ mod origin;
 mod peers;
 mod process;
 mod reception;
-mod records;
 mod report;
 mod scheduler;
 mod told;

@@ -13,13 +13,13 @@ use vere_queue::{
     Rules, Settlement,
 };
 use vere_settings::{GROUP_PREFIX, Settings, X400};
+use vere_switch::parts;
 use vere_telemetry::metrics::Metrics;
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
 use crate::origin::Origin;
 use crate::process::Process;
-use crate::records::parts;
 use crate::{archiving, auditing, report};
 
 /// Workers for one local user.

@@ -9,7 +9,7 @@ use vere_units::TraceId;
 
 use super::DeliveryFigures;
 use super::hops;
-use super::spool::Spool;
+use crate::stage::Spool;
 
 /// A recipient of a message.
 pub(super) type Copy = (TraceId, String);

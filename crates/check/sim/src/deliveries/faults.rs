@@ -10,6 +10,7 @@ use super::hops::{self, DOMAINS, Manner};
 use super::operator;
 use super::world::{Event, World};
 use crate::schedule::{MILLI, Micros, SECOND};
+use crate::stage::Due;
 
 /// Within so long after the last fault everything must have ended.
 const END: Micros = 6 * 3_600 * SECOND;
@@ -42,7 +43,7 @@ impl World {
                 let until = self.now.get() + self.span(MILLI..60 * SECOND);
                 self.note(|| format!("g{life} is stopped"));
                 self.lives.borrow_mut()[life].paused_until = until;
-                self.push(until, Event::GoOn);
+                self.due(until, Due::GoOn);
                 if self.draw(60) {
                     self.take_over();
                 }

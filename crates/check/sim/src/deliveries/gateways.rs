@@ -3,36 +3,21 @@
 use std::rc::Rc;
 
 use vere_delivery::{Group, work};
-use vere_spoolwire::SpoolError;
 
 use super::BrokenDelivery;
-use super::executor::{Executor, Task};
 use super::hops::SimCourier;
-use super::host::SimHost;
-use super::pipe::{self, Pipe, Submitted};
 use super::world::{Event, World};
-use crate::schedule::{MILLI, Micros, SECOND};
-
-/// One life of a gateway.
-pub(super) struct Life {
-    pub(super) group: Rc<Group<SimHost>>,
-    pub(super) alive: bool,
-    pub(super) paused_until: Micros,
-    pub(super) pipe: Pipe,
-}
+use crate::schedule::{MILLI, SECOND};
+use crate::stage::{Executor, Life, SimHost, Submitted};
 
 impl World {
-    pub(super) fn spawn(&self, life: usize, task: Task) {
-        self.spawned.borrow_mut().push((life, task));
-    }
-
     /// The group of the gateway that has it.
-    pub(super) fn group(&self) -> Rc<Group<SimHost>> {
+    pub(super) fn group(&self) -> Rc<Group<SimHost<Self>>> {
         let lives = self.lives.borrow();
         Rc::clone(&lives[lives.len() - 1].group)
     }
 
-    pub(super) fn has_lease(&self, life: usize) -> bool {
+    pub(super) fn holds_lease(&self, life: usize) -> bool {
         self.lease.get() == Some(life)
     }
 
@@ -45,12 +30,7 @@ impl World {
         let life = self.lives.borrow().len();
         let host = SimHost::new(self, life);
         let group = Rc::new(Group::new(host, self.policy.clone(), self.lines));
-        self.lives.borrow_mut().push(Life {
-            group: Rc::clone(&group),
-            alive: true,
-            paused_until: 0,
-            pipe: Pipe::open(&self.spool.borrow()),
-        });
+        self.live(&group, &self.spool.borrow());
         self.note(|| format!("g{life} claims the group"));
         self.lease.set(None);
         self.after(self.span(MILLI..20 * SECOND), Event::Lease(life));
@@ -58,10 +38,9 @@ impl World {
             world: Rc::clone(self),
             life,
         });
-        let one = Rc::clone(&group);
         self.spawn(
             life,
-            Box::pin(one.deliver(move |mut worker| {
+            Box::pin(group.deliver(move |mut worker| {
                 let courier = Rc::clone(&courier);
                 async move {
                     if let Some(destination) = worker.destination() {
@@ -70,44 +49,12 @@ impl World {
                 }
             })),
         );
-        self.spawn(life, Box::pin(Rc::clone(&group).keep_known()));
-        let world = Rc::clone(self);
-        self.spawn(
-            life,
-            Box::pin(async move {
-                loop {
-                    match group.recover().await {
-                        Ok(found) => {
-                            world.note(|| format!("g{life} has read {found:?}"));
-                            return group.recovered();
-                        }
-                        Err(SpoolError::Closed) => return,
-                        Err(_) => world.pause(MILLI..200 * MILLI).await,
-                    }
-                }
-            }),
-        );
+        Life::begin(self, life);
     }
 
     /// A gateway loses the group: of its requests on the way some first ones are done.
     pub(super) fn close(&self, life: usize) {
-        let mut left = Vec::new();
-        loop {
-            let request = {
-                let mut lives = self.lives.borrow_mut();
-                lives[life].pipe.requests.pop_front()
-            };
-            let Some(request) = request else { break };
-            if left.is_empty() && self.draw(60) {
-                self.do_one(life, &request);
-            } else {
-                left.push(request);
-            }
-        }
-        let mut lives = self.lives.borrow_mut();
-        lives[life].pipe.closed = true;
-        lives[life].group.stop_delivering();
-        drop(lives);
+        let left = Life::close(self, life);
         if let Some(Submitted::Batch(batch, ids)) = left.first().map(|one| &one.what)
             && self.broken == BrokenDelivery::TornBatch
         {
@@ -119,9 +66,7 @@ impl World {
                 spool.apply_some(some, ids);
             }
         }
-        for request in left {
-            pipe::answer(&request.place, Err(SpoolError::Closed));
-        }
+        Life::<Self>::give_up(&left);
         let spool = self.spool.borrow();
         self.account.borrow_mut().life_ended(&spool);
     }
@@ -133,7 +78,7 @@ impl World {
         self.close(life);
         self.lives.borrow_mut()[life].alive = false;
         executor.kill(life);
-        drop(self.spawned.take());
+        self.forget_spawned(life);
         self.new_life();
     }
 }

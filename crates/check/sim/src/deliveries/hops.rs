@@ -9,6 +9,7 @@ use vere_queue::{Attempt, Destination, Disposition, Envelope, RecipientResult, S
 use super::{BrokenDelivery, Shared};
 use crate::random::Random;
 use crate::schedule::{MILLI, SECOND};
+use crate::stage::Staged;
 
 /// Destinations of mail; senders have the last one.
 pub(super) const DOMAINS: usize = 4;

@@ -109,7 +109,7 @@ impl World {
     /// An attempt begins.
     pub(super) fn begins(&self, life: usize, envelope: &Envelope, queue: &str) {
         self.note(|| format!("g{life} tries {} at {queue}", envelope.head.trace));
-        if !self.has_lease(life) {
+        if !self.holds_lease(life) {
             self.fail(format!(
                 "g{life} delivers {} without the lease",
                 envelope.head.trace

@@ -11,10 +11,11 @@ use vere_units::{QueueId, TraceId};
 
 use super::Shared;
 use super::hops::{self, DOMAINS};
-use super::host::SimHost;
+use super::world::World;
+use crate::stage::SimHost;
 
 /// Orders something.
-pub(super) fn orders(world: &Shared, group: &Rc<Group<SimHost>>) {
+pub(super) fn orders(world: &Shared, group: &Rc<Group<SimHost<World>>>) {
     if !group.is_recovered() {
         return;
     }
@@ -27,7 +28,7 @@ pub(super) fn orders(world: &Shared, group: &Rc<Group<SimHost>>) {
     }
 }
 
-fn any_message(world: &Shared, group: &Group<SimHost>) -> Option<(QueueId, TraceId)> {
+fn any_message(world: &Shared, group: &Group<SimHost<World>>) -> Option<(QueueId, TraceId)> {
     group.queues.look(|queues| {
         let all = queues.active();
         let queue = *all.get(world.span(0..all.len() as u64) as usize)?;
@@ -37,7 +38,7 @@ fn any_message(world: &Shared, group: &Group<SimHost>) -> Option<(QueueId, Trace
     })
 }
 
-fn sweep(world: &Shared, group: &Rc<Group<SimHost>>) {
+fn sweep(world: &Shared, group: &Rc<Group<SimHost<World>>>) {
     let Some((queue, trace)) = any_message(world, group) else {
         return;
     };
@@ -69,7 +70,7 @@ fn sweep(world: &Shared, group: &Rc<Group<SimHost>>) {
     world.spawn(life, Box::pin(run));
 }
 
-fn hold(world: &Shared, group: &Rc<Group<SimHost>>) {
+fn hold(world: &Shared, group: &Rc<Group<SimHost<World>>>) {
     if world.draw(40) {
         return release_one(world, group);
     }
@@ -92,7 +93,7 @@ fn hold(world: &Shared, group: &Rc<Group<SimHost>>) {
     group.host.world.spawn(life, Box::pin(hold));
 }
 
-fn release_one(world: &Shared, group: &Rc<Group<SimHost>>) {
+fn release_one(world: &Shared, group: &Rc<Group<SimHost<World>>>) {
     let standing = world.account.borrow().standing();
     let index = world.span(0..standing.len() as u64) as usize;
     if let Some((trace, queue)) = standing.into_iter().nth(index) {
@@ -100,7 +101,7 @@ fn release_one(world: &Shared, group: &Rc<Group<SimHost>>) {
     }
 }
 
-fn release(world: &Shared, group: &Rc<Group<SimHost>>, trace: TraceId, queue: &str) {
+fn release(world: &Shared, group: &Rc<Group<SimHost<World>>>, trace: TraceId, queue: &str) {
     world.account.borrow_mut().released(trace, queue);
     let (world, one) = (Rc::clone(world), Rc::clone(group));
     let release = async move {
@@ -125,7 +126,7 @@ fn release(world: &Shared, group: &Rc<Group<SimHost>>, trace: TraceId, queue: &s
 }
 
 /// Removes a message from the quarantine.
-fn refuse(world: &Shared, group: &Rc<Group<SimHost>>) {
+fn refuse(world: &Shared, group: &Rc<Group<SimHost<World>>>) {
     let mut aside = group.quarantined();
     if aside.is_empty() {
         return;
@@ -142,7 +143,7 @@ fn refuse(world: &Shared, group: &Rc<Group<SimHost>>) {
 }
 
 /// Removes what is old from the quarantine.
-fn age(world: &Shared, group: &Rc<Group<SimHost>>) {
+fn age(world: &Shared, group: &Rc<Group<SimHost<World>>>) {
     let keep = Duration::from_secs(world.span(60..3_600));
     let (life, one) = (group.host.life, Rc::clone(group));
     let age = async move {
@@ -151,7 +152,7 @@ fn age(world: &Shared, group: &Rc<Group<SimHost>>) {
     group.host.world.spawn(life, Box::pin(age));
 }
 
-fn order(world: &Shared, group: &Rc<Group<SimHost>>) {
+fn order(world: &Shared, group: &Rc<Group<SimHost<World>>>) {
     let domain = hops::domain(world.span(0..DOMAINS as u64) as usize);
     let change = world.pick(&[true, false]);
     let change = match change {
@@ -169,7 +170,7 @@ fn order(world: &Shared, group: &Rc<Group<SimHost>>) {
 }
 
 /// Ends all holds of messages.
-pub(super) fn releases(world: &Shared, group: &Rc<Group<SimHost>>) {
+pub(super) fn releases(world: &Shared, group: &Rc<Group<SimHost<World>>>) {
     let standing = world.account.borrow().standing();
     let held = group.queues.look(|queues| {
         let all = queues.active();

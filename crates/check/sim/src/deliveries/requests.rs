@@ -1,75 +1,22 @@
-//! What gateways ask of the spool is done, refused, forgotten or held up.
-
-use std::rc::Rc;
+//! Requests of gateways to the spool are done, refused or forgotten.
 
 use bytes::Bytes;
 use vere_delivery::is_lines;
-use vere_spoolwire::{Batch, Operation, RecordId, SpoolError};
+use vere_spoolwire::{Batch, Operation};
 
 use super::BrokenDelivery;
-use super::pipe::{self, Submitted, Waiting};
-use super::world::{Event, World};
-use crate::schedule::{MILLI, Micros};
+use super::world::World;
+use crate::stage::{self, Answer, Request, Submitted};
 
 impl World {
-    pub(super) fn is_closed(&self, life: usize) -> bool {
-        self.lives.borrow()[life].pipe.closed
-    }
-
-    pub(super) fn number(&self, life: usize, batch: &Batch) -> Vec<RecordId> {
-        self.lives.borrow_mut()[life].pipe.number(batch)
-    }
-
-    pub(super) fn queue_number(&self, life: usize, name: &str) -> u32 {
-        self.lives.borrow_mut()[life].pipe.queue(name)
-    }
-
-    pub(super) fn submit(&self, life: usize, what: Submitted, deadline: Option<Micros>) -> Waiting {
-        let early = self.broken == BrokenDelivery::EarlyAcknowledgement
-            && !self.is_closed(life)
-            && matches!(what, Submitted::Batch(..));
-        let waiting = self.lives.borrow_mut()[life].pipe.submit(what, deadline);
-        if early {
-            pipe::answer(&waiting.0, Ok(pipe::Answer::Done));
-        }
-        self.after(self.span(100..20 * MILLI), Event::Perform(life));
-        if let Some(deadline) = deadline {
-            self.push(deadline + 1, Event::Perform(life));
-        }
-        waiting
-    }
-
-    /// The next request of a gateway is done, unless the spool stands still.
-    pub(super) fn perform(self: &Rc<Self>, life: usize) {
-        let now = self.now.get();
-        let mut lives = self.lives.borrow_mut();
-        let pipe = &mut lives[life].pipe;
-        for request in &pipe.requests {
-            if request.deadline.is_some_and(|deadline| deadline < now) {
-                pipe::answer(&request.place, Err(SpoolError::Timeout));
-            }
-        }
-        if pipe.closed || pipe.stalled_until > now {
-            let until = pipe.stalled_until;
-            if !pipe.closed && !pipe.requests.is_empty() {
-                self.push(until, Event::Perform(life));
-            }
-            return;
-        }
-        let request = pipe.requests.pop_front();
-        drop(lives);
-        if let Some(request) = request {
-            self.do_one(life, &request);
-        }
-    }
-
-    pub(super) fn do_one(&self, life: usize, request: &pipe::Request) {
+    /// The spool does a request of a gateway.
+    pub(super) fn do_one(&self, life: usize, request: &Request) {
         let mut spool = self.spool.borrow_mut();
         let mut before = Vec::new();
         if let Submitted::Batch(batch, _) = &request.what {
             if self.forgets(batch) {
                 drop(spool);
-                return pipe::answer(&request.place, Ok(pipe::Answer::Done));
+                return stage::answer(&request.place, Ok(Answer::Done));
             }
             if spool.check(batch).is_ok() {
                 before = spool.named(batch);
@@ -80,24 +27,13 @@ impl World {
             }
         }
         let mut lives = self.lives.borrow_mut();
-        let pipe = &mut lives[life].pipe;
-        let done = pipe.perform(&mut spool, request);
-        match done {
-            Ok(_) if request.is_given_up() => {
-                if let Some(undo) = request.undo() {
-                    pipe.submit(Submitted::Undo(undo), None).let_go();
-                    drop(lives);
-                    self.after(MILLI, Event::Perform(life));
-                }
-            }
-            Ok(answer) => {
-                if let Submitted::Batch(batch, _) = &request.what {
-                    let mut account = self.account.borrow_mut();
-                    account.acknowledged(batch.operations(), &before);
-                }
-                pipe::answer(&request.place, Ok(answer));
-            }
-            Err(refusal) => pipe::answer(&request.place, Err(SpoolError::Refused(refusal))),
+        let done = lives[life].pipe.perform(&mut spool, request);
+        drop((spool, lives));
+        if self.did(life, request, done)
+            && let Submitted::Batch(batch, _) = &request.what
+        {
+            let mut account = self.account.borrow_mut();
+            account.acknowledged(batch.operations(), &before);
         }
     }
 

@@ -1,39 +1,29 @@
 //! One run: gateways, spool and next hops of a seed, until everything has ended or something is wrong.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::Deref;
 use std::rc::Rc;
-use std::task::Waker;
 use std::time::Duration;
 
-use vere_queue::Policy;
-use vere_units::{Timestamp, TraceId};
+use bytes::Bytes;
+use vere_delivery::{DirectoryAway, Happened, Notice};
+use vere_queue::{Envelope, Policy, Report};
+use vere_spoolwire::Batch;
+use vere_units::TraceId;
 
 use super::account::Account;
-use super::executor::{Executor, Task};
-use super::gateways::Life;
 use super::hops::{DOMAINS, Manner};
-use super::host::Sleep;
 use super::operator;
-use super::spool::Spool;
 use super::{BrokenDelivery, DeliveryFigures, Shared};
 use crate::random::Random;
-use crate::schedule::{MILLI, Micros, SECOND};
-use crate::trace::Trace;
+use crate::schedule::{MILLI, SECOND};
+use crate::stage::{Executor, Request, Spool, Stage, Staged, turn};
 
-/// The wall clock's reading when a run begins, in ms.
-pub(super) const BASE: u64 = 1_700_000_000_000;
 /// A run with more steps is an endless loop.
 const STEPS_MAX: u64 = 400_000;
 
 /// Something that happens.
 pub(super) enum Event {
-    Wake(Rc<RefCell<Waker>>),
-    /// A gateway that was stopped goes on.
-    GoOn,
-    /// The spool does the next request of a gateway.
-    Perform(usize),
     Mail,
     Fault,
     Operator,
@@ -47,32 +37,29 @@ pub(super) enum Event {
 
 /// Everything there is.
 pub(super) struct World {
+    stage: Stage<Self>,
     pub(super) broken: BrokenDelivery,
-    pub(super) now: Cell<Micros>,
-    pub(super) random: RefCell<Random>,
     pub(super) account: RefCell<Account>,
-    pub(super) calm: Cell<bool>,
     /// Whether lines for other systems are kept.
     pub(super) lines: bool,
     /// Octets of a block at most.
-    pub(super) block_octets: u32,
+    block_octets: u32,
     /// A gateway dies after one step of so many.
-    pub(super) kill_every: u64,
+    kill_every: u64,
     pub(super) mail_max: u64,
     pub(super) policy: Policy,
     pub(super) spool: RefCell<Spool>,
-    pub(super) lives: RefCell<Vec<Life>>,
     pub(super) lease: Cell<Option<usize>>,
     pub(super) manners: RefCell<[Manner; DOMAINS]>,
-    events: RefCell<BTreeMap<(Micros, u64), Event>>,
-    serial: Cell<u64>,
-    next_trace: Cell<u64>,
-    pub(super) spawned: RefCell<Vec<(usize, Task)>>,
-    wrong: RefCell<Option<String>>,
-    trace: RefCell<Trace>,
     pub(super) offered: Cell<u64>,
-    pub(super) give_up_at: Cell<Micros>,
-    pub(super) over: Cell<bool>,
+}
+
+impl Deref for World {
+    type Target = Stage<Self>;
+
+    fn deref(&self) -> &Stage<Self> {
+        &self.stage
+    }
 }
 
 fn policy(random: &mut Random) -> Policy {
@@ -103,11 +90,8 @@ pub(super) fn run(
     world.begin();
     let mut executor = Executor::default();
     let mut steps = 0;
-    while world.wrong.borrow().is_none() && !world.over.get() {
-        for (life, task) in world.spawned.take() {
-            executor.add(life, task);
-        }
-        if !world.turn(&mut executor, &mut steps) {
+    while !world.is_wrong() && !world.over.get() {
+        if !turn(&world, &mut executor, &mut steps) {
             world.fail("nothing happens any more".to_owned());
         }
         if steps > STEPS_MAX {
@@ -115,13 +99,9 @@ pub(super) fn run(
         }
     }
     drop(executor);
-    drop(world.spawned.take());
-    let lines = world.trace.borrow().lines();
     let mut figures = world.account.borrow().figures;
     figures.steps = steps;
-    let wrong = world.wrong.take();
-    world.lives.take();
-    world.events.take();
+    let (wrong, lines) = world.end();
     (wrong.map_or(Ok(figures), Err), lines)
 }
 
@@ -134,31 +114,21 @@ impl World {
             records_max: random.span(20..2_000) as usize,
             ..Spool::default()
         };
-        Rc::new(Self {
+        let world = Self {
             broken,
-            now: Cell::new(0),
             account: RefCell::default(),
-            calm: Cell::new(false),
             lines: random.percent(50),
             block_octets: random.span(100..100_000) as u32,
             kill_every: random.span(100..20_000),
             mail_max: random.span(5..80),
             policy,
             spool: RefCell::new(spool),
-            lives: RefCell::default(),
             lease: Cell::new(None),
             manners: RefCell::new([Manner::Takes; DOMAINS]),
-            events: RefCell::default(),
-            serial: Cell::new(0),
-            next_trace: Cell::new(1),
-            spawned: RefCell::default(),
-            wrong: RefCell::default(),
-            trace: RefCell::new(Trace::new(traced)),
             offered: Cell::new(0),
-            give_up_at: Cell::new(u64::MAX),
-            over: Cell::new(false),
-            random: RefCell::new(random),
-        })
+            stage: Stage::new(random, traced),
+        };
+        Rc::new(world)
     }
 
     fn begin(self: &Rc<Self>) {
@@ -169,45 +139,13 @@ impl World {
         let calm = self.span(60 * SECOND..1_200 * SECOND);
         self.after(calm, Event::Calm);
     }
+}
 
-    /// Takes one step of a task, or goes on to the next event. False: there is neither.
-    fn turn(self: &Rc<Self>, executor: &mut Executor, steps: &mut u64) -> bool {
-        let now = self.now.get();
-        let due = self
-            .events
-            .borrow()
-            .keys()
-            .next()
-            .is_some_and(|key| key.0 <= now);
-        let mut choice = self.random.borrow_mut().fork();
-        if !due || choice.percent(70) {
-            let may_run = |life: usize| {
-                let lives = self.lives.borrow();
-                let life = lives.get(life);
-                life.is_some_and(|life| life.alive && life.paused_until <= now)
-            };
-            if executor.step(&mut choice, may_run) {
-                *steps += 1;
-                let dies = choice.range(0..self.kill_every) == 0;
-                if dies && !self.calm.get() {
-                    self.kill(executor);
-                }
-                return true;
-            }
-        }
-        let Some(((at, _), event)) = self.events.borrow_mut().pop_first() else {
-            return false;
-        };
-        self.now.set(at.max(now));
-        self.happen(event);
-        true
-    }
+impl Staged for World {
+    type Event = Event;
 
-    fn happen(self: &Rc<Self>, event: Event) {
+    fn happens(self: &Rc<Self>, event: Event) {
         match event {
-            Event::Wake(waker) => waker.borrow().wake_by_ref(),
-            Event::GoOn => {}
-            Event::Perform(life) => self.perform(life),
             Event::Mail => self.mail(),
             Event::Fault => self.fault(),
             Event::Operator => {
@@ -228,64 +166,57 @@ impl World {
         }
     }
 
-    pub(super) fn push(&self, at: Micros, event: Event) {
-        let serial = self.serial.get() + 1;
-        self.serial.set(serial);
-        self.events.borrow_mut().insert((at, serial), event);
-    }
-
-    pub(super) fn after(&self, delay: Micros, event: Event) {
-        self.push(self.now.get() + delay, event);
-    }
-
-    /// Wakes a task at a time.
-    pub(super) fn wake_at(&self, at: Micros, waker: Rc<RefCell<Waker>>) {
-        self.push(at, Event::Wake(waker));
-    }
-
-    pub(super) fn span(&self, range: Range<Micros>) -> Micros {
-        self.random.borrow_mut().range(range)
-    }
-
-    pub(super) fn draw(&self, percent: u64) -> bool {
-        self.random.borrow_mut().percent(percent)
-    }
-
-    pub(super) fn pick<T: Copy>(&self, of: &[T]) -> T {
-        let index = self.random.borrow_mut().below(of.len());
-        of[index]
-    }
-
-    /// Waits for a time that the seed chooses.
-    pub(super) async fn pause(self: &Rc<Self>, range: Range<Micros>) {
-        let until = self.now.get() + self.span(range).max(1);
-        Sleep::new(self, until).await;
-    }
-
-    /// The wall clock.
-    pub(super) fn time(&self) -> Timestamp {
-        Timestamp::from_millis(BASE) + Duration::from_micros(self.now.get())
-    }
-
-    pub(super) fn next_id(&self) -> TraceId {
-        let next = self.next_trace.get();
-        self.next_trace.set(next + 1);
-        TraceId::new(next)
-    }
-
-    pub(super) fn note(&self, what: impl FnOnce() -> String) {
-        self.trace.borrow_mut().note(self.now.get(), 0, what);
-    }
-
-    /// Something is wrong. The first thing counts.
-    pub(super) fn fail(&self, wrong: String) {
-        self.note(|| wrong.clone());
-        self.wrong.borrow_mut().get_or_insert(wrong);
-    }
-
-    pub(super) fn hold(&self, promise: Result<(), String>) {
-        if let Err(wrong) = promise {
-            self.fail(wrong);
+    fn stepped(self: &Rc<Self>, _: usize, executor: &mut Executor, choice: &mut Random) {
+        let dies = choice.range(0..self.kill_every) == 0;
+        if dies && !self.calm.get() {
+            self.kill(executor);
         }
+    }
+
+    fn has_lease(&self, life: usize) -> bool {
+        self.broken == BrokenDelivery::LyingLease || self.holds_lease(life)
+    }
+
+    fn block_octets(&self) -> u32 {
+        self.block_octets
+    }
+
+    fn alters(&self, batch: Batch) -> Batch {
+        match self.broken {
+            BrokenDelivery::LostLines => self.without_lines(&batch),
+            _ => batch,
+        }
+    }
+
+    fn acknowledges_early(&self) -> bool {
+        self.broken == BrokenDelivery::EarlyAcknowledgement
+    }
+
+    fn does(&self, life: usize, request: &Request) {
+        self.do_one(life, request);
+    }
+
+    fn may_report(&self, report: &Report, about: TraceId) -> bool {
+        self.lets_report(report, about)
+    }
+
+    async fn write(
+        self: &Rc<Self>,
+        _: usize,
+        about: &Envelope,
+        _: &Bytes,
+        report: &Report,
+    ) -> Result<Notice, DirectoryAway> {
+        self.reports(about, report).await
+    }
+
+    fn hears(&self, _: usize, happened: &Happened<'_>) {
+        if let Happened::Settled {
+            job, settlement, ..
+        } = happened
+        {
+            self.settles(job, settlement);
+        }
+        self.account.borrow_mut().hears(happened);
     }
 }

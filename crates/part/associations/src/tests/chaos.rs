@@ -182,7 +182,7 @@ async fn a_transfer_that_is_being_made_safe_is_not_settled() {
         let Next::Incoming(activity) = receiver.next().await else {
             panic!("a transfer")
         };
-        book.lock().unwrap().history.begun(&activity);
+        assert!(book.lock().unwrap().history.begun(&activity));
         receiver.collect(Partial::default(), 1_000).await.unwrap();
         activity
     };

@@ -167,7 +167,10 @@ pub(super) async fn sink(mut open: OpenAssociation, book: SharedBook) -> End {
     loop {
         match open.next().await {
             Next::Incoming(activity) => {
-                book.lock().unwrap().history.begun(&activity);
+                if !book.lock().unwrap().history.begun(&activity) {
+                    open.abort().await;
+                    return End::Closed;
+                }
                 take(&mut open, &book, activity, Partial::default()).await;
             }
             Next::Resume(resumption) => {

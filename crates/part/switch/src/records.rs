@@ -7,7 +7,8 @@ use vere_queue::{Destination, Envelope, Mail, Notify, Recipient, ScheduleHead};
 use vere_units::{Timestamp, TraceId};
 
 /// The parts of a unit, which share their octets.
-pub(crate) fn parts(outcome: &Outcome, trace: TraceId, now: Timestamp) -> Vec<Part> {
+#[must_use]
+pub fn parts(outcome: &Outcome, trace: TraceId, now: Timestamp) -> Vec<Part> {
     if outcome.onward.is_empty() {
         return Vec::new();
     }
@@ -53,7 +54,8 @@ fn envelope(
 }
 
 /// Pieces as one.
-pub(crate) fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+#[must_use]
+pub fn joined(mut pieces: Vec<Bytes>) -> Bytes {
     if pieces.len() < 2 {
         return pieces.pop().unwrap_or_default();
     }

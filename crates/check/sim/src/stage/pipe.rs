@@ -1,4 +1,4 @@
-//! The way from one gateway to the spool: changes and reads in the order in which they were submitted.
+//! The way from a process to the spool: changes and reads in the order in which they were submitted.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,11 +14,11 @@ use vere_spoolwire::{
 use super::spool::Spool;
 use crate::schedule::Micros;
 
-/// What a gateway submits.
+/// Requests of a process.
 #[derive(Debug, Clone)]
-pub(super) enum Submitted {
+pub(crate) enum Submitted {
     Batch(Batch, Vec<RecordId>),
-    /// The end of records that their gateway does not want any more.
+    /// The end of records that their process does not want any more.
     Undo(Batch),
     Create(u32, String),
     Remove(u32),
@@ -31,30 +31,30 @@ pub(super) enum Submitted {
     List,
 }
 
-/// What comes back.
+/// Answers of the spool.
 #[derive(Debug, Clone)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     Done,
     Block(Block),
     List(Vec<QueueStat>),
 }
 
-/// Where the answer to one request is left.
+/// Where the answer to a request is left.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     answer: Option<Result<Answer, SpoolError>>,
     waker: Option<Waker>,
-    /// Nobody waits any more.
+    /// The waiting process is gone.
     dropped: bool,
     /// The request stands though nobody waits.
     stands: bool,
 }
 
 /// A handle on the answer.
-pub(super) type Place = Rc<RefCell<Slot>>;
+pub(crate) type Place = Rc<RefCell<Slot>>;
 
 /// Leaves an answer, unless there is one.
-pub(super) fn answer(place: &Place, answer: Result<Answer, SpoolError>) {
+pub(crate) fn answer(place: &Place, answer: Result<Answer, SpoolError>) {
     let mut slot = place.borrow_mut();
     if slot.answer.is_none() {
         slot.answer = Some(answer);
@@ -66,10 +66,10 @@ pub(super) fn answer(place: &Place, answer: Result<Answer, SpoolError>) {
 
 /// Waits for an answer.
 #[derive(Debug)]
-pub(super) struct Waiting(pub(super) Place);
+pub(crate) struct Waiting(pub(crate) Place);
 
 /// An answer that is there at once.
-pub(super) fn failed(error: SpoolError) -> Waiting {
+pub(crate) fn failed(error: SpoolError) -> Waiting {
     let place = Place::default();
     answer(&place, Err(error));
     Waiting(place)
@@ -77,7 +77,7 @@ pub(super) fn failed(error: SpoolError) -> Waiting {
 
 impl Waiting {
     /// Nobody waits, and the request stands.
-    pub(super) fn let_go(self) {
+    pub(crate) fn let_go(self) {
         self.0.borrow_mut().stands = true;
     }
 }
@@ -105,7 +105,7 @@ impl Drop for Waiting {
 
 /// A commit on the way.
 #[derive(Debug)]
-pub(super) struct SimCommit(pub(super) Waiting, pub(super) Vec<RecordId>);
+pub(crate) struct SimCommit(pub(crate) Waiting, pub(crate) Vec<RecordId>);
 
 impl Future for SimCommit {
     type Output = Result<Committed, SpoolError>;
@@ -121,7 +121,7 @@ impl Future for SimCommit {
 
 /// A change of queues on the way.
 #[derive(Debug)]
-pub(super) struct SimChange(pub(super) Waiting);
+pub(crate) struct SimChange(pub(crate) Waiting);
 
 impl Future for SimChange {
     type Output = Result<(), SpoolError>;
@@ -133,18 +133,18 @@ impl Future for SimChange {
     }
 }
 
-/// One request.
+/// A request on the way.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
-    pub(super) what: Submitted,
-    pub(super) place: Place,
-    /// When the gateway gives a commit of new records up.
-    pub(super) deadline: Option<Micros>,
+pub(crate) struct Request {
+    pub(crate) what: Submitted,
+    pub(crate) place: Place,
+    /// When the process gives a commit of new records up.
+    pub(crate) deadline: Option<Micros>,
 }
 
 impl Request {
-    /// Whether the request only adds records, and its gateway does not want them any more.
-    pub(super) fn is_given_up(&self) -> bool {
+    /// Whether the request only adds records, and the process does not want the records any more.
+    pub(crate) fn is_given_up(&self) -> bool {
         let slot = self.place.borrow();
         let failed = matches!(slot.answer, Some(Err(_)));
         let only_puts = matches!(&self.what, Submitted::Batch(batch, _) if batch.only_puts());
@@ -152,7 +152,7 @@ impl Request {
     }
 
     /// The end of the records that a commit has made.
-    pub(super) fn undo(&self) -> Option<Batch> {
+    pub(crate) fn undo(&self) -> Option<Batch> {
         let Submitted::Batch(batch, ids) = &self.what else {
             return None;
         };
@@ -166,23 +166,23 @@ impl Request {
     }
 }
 
-/// The requests of one gateway that are on the way.
+/// The requests of a process that are on the way.
 #[derive(Debug, Default)]
-pub(super) struct Pipe {
-    pub(super) requests: VecDeque<Request>,
-    /// The number of the next record of each queue, by this gateway's count.
+pub(crate) struct Pipe {
+    pub(crate) requests: VecDeque<Request>,
+    /// The number of the next record of each queue, by the count of the process.
     next: BTreeMap<u32, u64>,
-    /// Queues as this gateway knows them to be.
+    /// Queues as the process knows queues to be.
     names: BTreeMap<u32, String>,
-    /// The group belongs to another gateway.
-    pub(super) closed: bool,
+    /// The group belongs to another process.
+    pub(crate) closed: bool,
     /// Nothing is done before.
-    pub(super) stalled_until: Micros,
+    pub(crate) stalled_until: Micros,
 }
 
 impl Pipe {
-    /// The pipe of a gateway that opens the group.
-    pub(super) fn open(spool: &Spool) -> Self {
+    /// The pipe of a process that opens the group.
+    pub(crate) fn open(spool: &Spool) -> Self {
         let queues = spool.queues.iter();
         Self {
             next: queues.clone().map(|(id, one)| (*id, one.next)).collect(),
@@ -192,7 +192,7 @@ impl Pipe {
     }
 
     /// Submits a request.
-    pub(super) fn submit(&mut self, what: Submitted, deadline: Option<Micros>) -> Waiting {
+    pub(crate) fn submit(&mut self, what: Submitted, deadline: Option<Micros>) -> Waiting {
         let place = Place::default();
         if self.closed {
             answer(&place, Err(SpoolError::Closed));
@@ -208,7 +208,7 @@ impl Pipe {
     }
 
     /// The numbers of the new records of a batch.
-    pub(super) fn number(&mut self, batch: &Batch) -> Vec<RecordId> {
+    pub(crate) fn number(&mut self, batch: &Batch) -> Vec<RecordId> {
         let mut ids = Vec::new();
         for operation in batch.operations() {
             let (Operation::Put { queue, .. } | Operation::Move { to: queue, .. }) = operation
@@ -222,8 +222,8 @@ impl Pipe {
         ids
     }
 
-    /// The number of a queue: of that name, or the lowest free one.
-    pub(super) fn queue(&mut self, name: &str) -> u32 {
+    /// The number of a queue: of that name, or the lowest free number.
+    pub(crate) fn queue(&mut self, name: &str) -> u32 {
         let known = self.names.iter().find(|(_, known)| *known == name);
         if let Some((number, _)) = known {
             return *number;
@@ -236,12 +236,12 @@ impl Pipe {
     }
 
     /// A queue was removed, or could not be made.
-    pub(super) fn forget(&mut self, number: u32) {
+    pub(crate) fn forget(&mut self, number: u32) {
         self.names.remove(&number);
     }
 
     /// Does the next request.
-    pub(super) fn perform(
+    pub(crate) fn perform(
         &mut self,
         spool: &mut Spool,
         request: &Request,

@@ -18,30 +18,30 @@ fn is_mail(name: &str) -> bool {
 
 /// A queue.
 #[derive(Debug, Clone)]
-pub(super) struct Queue {
-    pub(super) name: String,
+pub(crate) struct Queue {
+    pub(crate) name: String,
     /// The number of the next record.
-    pub(super) next: u64,
-    pub(super) records: BTreeMap<u64, (Bytes, Bytes)>,
+    pub(crate) next: u64,
+    pub(crate) records: BTreeMap<u64, (Bytes, Bytes)>,
 }
 
 /// All queues of the group.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Spool {
-    pub(super) queues: BTreeMap<u32, Queue>,
+pub(crate) struct Spool {
+    pub(crate) queues: BTreeMap<u32, Queue>,
     /// Queues at most.
-    pub(super) queues_max: usize,
+    pub(crate) queues_max: usize,
     /// Records at most; moves and ends are done beyond.
-    pub(super) records_max: usize,
+    pub(crate) records_max: usize,
 }
 
 impl Spool {
-    pub(super) fn records(&self) -> usize {
+    pub(crate) fn records(&self) -> usize {
         self.queues.values().map(|queue| queue.records.len()).sum()
     }
 
     /// Makes a queue under a number that the owner chose.
-    pub(super) fn create(&mut self, number: u32, name: &str) -> Result<(), NodeRefusal> {
+    pub(crate) fn create(&mut self, number: u32, name: &str) -> Result<(), NodeRefusal> {
         if self.queues.contains_key(&number) {
             return Ok(());
         }
@@ -58,7 +58,7 @@ impl Spool {
     }
 
     /// Removes an empty queue.
-    pub(super) fn remove(&mut self, number: u32) -> Result<(), NodeRefusal> {
+    pub(crate) fn remove(&mut self, number: u32) -> Result<(), NodeRefusal> {
         match self.queues.get(&number) {
             None => Err(NodeRefusal::NoQueue),
             Some(queue) if !queue.records.is_empty() => Err(NodeRefusal::QueueNotEmpty),
@@ -70,14 +70,14 @@ impl Spool {
     }
 
     /// Makes all changes of a batch or none. `ids`: the numbers of the new records.
-    pub(super) fn apply(&mut self, batch: &Batch, ids: &[RecordId]) -> Result<(), NodeRefusal> {
+    pub(crate) fn apply(&mut self, batch: &Batch, ids: &[RecordId]) -> Result<(), NodeRefusal> {
         self.check(batch)?;
         self.apply_some(batch.operations(), ids);
         Ok(())
     }
 
     /// Makes changes that were checked, or some of them.
-    pub(super) fn apply_some(&mut self, operations: &[Operation], ids: &[RecordId]) {
+    pub(crate) fn apply_some(&mut self, operations: &[Operation], ids: &[RecordId]) {
         let (mut ids, mut last) = (ids.iter(), Bytes::new());
         for operation in operations {
             match operation {
@@ -122,7 +122,7 @@ impl Spool {
     }
 
     /// Whether a batch may be done.
-    pub(super) fn check(&self, batch: &Batch) -> Result<(), NodeRefusal> {
+    pub(crate) fn check(&self, batch: &Batch) -> Result<(), NodeRefusal> {
         if batch.has_puts() && self.records() + batch.makes() > self.records_max {
             return Err(NodeRefusal::NodeFull);
         }
@@ -142,7 +142,7 @@ impl Spool {
     }
 
     /// Reads records.
-    pub(super) fn block(
+    pub(crate) fn block(
         &self,
         queue: QueueId,
         from: RecordId,
@@ -174,7 +174,7 @@ impl Spool {
     }
 
     /// Lists the queues.
-    pub(super) fn list(&self) -> Vec<QueueStat> {
+    pub(crate) fn list(&self) -> Vec<QueueStat> {
         let stat = |(number, queue): (&u32, &Queue)| QueueStat {
             id: QueueId(*number),
             name: queue.name.clone(),
@@ -189,7 +189,7 @@ impl Spool {
     }
 
     /// The records that a batch ends or changes.
-    pub(super) fn named(&self, batch: &Batch) -> Vec<(u32, u64, Envelope)> {
+    pub(crate) fn named(&self, batch: &Batch) -> Vec<(u32, u64, Envelope)> {
         let operations = batch.operations().iter();
         let named = operations.filter_map(|operation| {
             let (Operation::Delete { queue, id }
@@ -208,7 +208,7 @@ impl Spool {
     ///
     /// # Errors
     /// When lines are missing.
-    pub(super) fn check_lines(&self, batch: &Batch) -> Result<(), String> {
+    pub(crate) fn check_lines(&self, batch: &Batch) -> Result<(), String> {
         let is_of_mail = |queue: &QueueId| {
             let queue = self.queues.get(&queue.0);
             queue.is_some_and(|queue| is_mail(&queue.name))
@@ -232,7 +232,7 @@ impl Spool {
     }
 
     /// Removes one of the records that are mail.
-    pub(super) fn remove_record(&mut self, place: usize) -> Option<Envelope> {
+    pub(crate) fn remove_record(&mut self, place: usize) -> Option<Envelope> {
         let queues = self.queues.iter().filter(|(_, queue)| is_mail(&queue.name));
         let mut places = queues.flat_map(|(number, queue)| {
             let records = queue.records.keys();
@@ -244,7 +244,7 @@ impl Spool {
     }
 
     /// The number of records that are mail.
-    pub(super) fn mail(&self) -> usize {
+    pub(crate) fn mail(&self) -> usize {
         let queues = self.queues.values();
         let mail = queues.filter(|queue| is_mail(&queue.name));
         mail.map(|queue| queue.records.len()).sum()

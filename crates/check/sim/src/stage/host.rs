@@ -1,24 +1,21 @@
-//! The surroundings of a simulated gateway.
+//! The surroundings of a simulated process.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use vere_delivery::{Author, DirectoryAway, Happened, Host, Notice, Part, Spool};
-use vere_queue::{Envelope, Notify, Recipient, Report, Step};
+use vere_delivery::{Author, DirectoryAway, Happened, Host, Notice, Spool};
+use vere_queue::{Envelope, Report, Step};
 use vere_spoolwire::{Batch, Block, QueueId, QueueStat, RecordId, SpoolError};
 use vere_units::{Timestamp, TraceId};
 
-use super::Shared;
-use super::pipe::{Answer, SimChange, SimCommit, Submitted, Waiting};
-use super::world::BASE;
-use super::{BrokenDelivery, hops};
-use crate::envelope::blank;
-use crate::schedule::{MILLI, Micros, SECOND};
+use super::lives::submit;
+use super::pipe::{self, Answer, SimChange, SimCommit, Submitted, Waiting};
+use super::{Sleep, Staged};
+use crate::schedule::{Micros, SECOND};
 
 /// Reports that are stored at once.
 const TURNS: usize = 4;
@@ -27,17 +24,17 @@ const COMMIT_MAX: Micros = 10 * SECOND;
 /// How long a read may take.
 const READ_MAX: Micros = 10 * SECOND;
 
-/// The surroundings of one life of a gateway.
-pub(super) struct SimHost {
-    pub(super) world: Shared,
-    pub(super) life: usize,
+/// The surroundings of a life of a process.
+pub(crate) struct SimHost<W> {
+    pub(crate) world: Rc<W>,
+    pub(crate) life: usize,
     turns: Turns,
     /// Orders of operators, one at a time.
-    pub(super) ordering: Turns,
+    pub(crate) ordering: Turns,
 }
 
-impl SimHost {
-    pub(super) fn new(world: &Shared, life: usize) -> Self {
+impl<W: Staged> SimHost<W> {
+    pub(crate) fn new(world: &Rc<W>, life: usize) -> Self {
         Self {
             world: Rc::clone(world),
             life,
@@ -47,11 +44,7 @@ impl SimHost {
     }
 
     fn submit(&self, what: Submitted, deadline: Option<Micros>) -> Waiting {
-        self.world.submit(self.life, what, deadline)
-    }
-
-    fn draw(&self, percent: u64) -> bool {
-        !self.world.calm.get() && self.world.random.borrow_mut().percent(percent)
+        submit(&*self.world, self.life, what, deadline)
     }
 
     async fn answer(&self, what: Submitted) -> Result<Answer, SpoolError> {
@@ -60,45 +53,8 @@ impl SimHost {
     }
 }
 
-/// Waits until a time.
-pub(super) struct Sleep {
-    world: Shared,
-    until: Micros,
-    /// What is woken then, once the sleep has begun.
-    waker: Option<Rc<RefCell<Waker>>>,
-}
-
-impl Sleep {
-    pub(super) fn new(world: &Shared, until: Micros) -> Self {
-        Self {
-            world: Rc::clone(world),
-            until,
-            waker: None,
-        }
-    }
-}
-
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.world.now.get() >= self.until {
-            return Poll::Ready(());
-        }
-        match &self.waker {
-            Some(waker) => waker.borrow_mut().clone_from(context.waker()),
-            None => {
-                let waker = Rc::new(RefCell::new(context.waker().clone()));
-                self.world.wake_at(self.until, Rc::clone(&waker));
-                self.waker = Some(waker);
-            }
-        }
-        Poll::Pending
-    }
-}
-
 /// A bounded number of turns.
-pub(super) struct Turns(Rc<TurnsLeft>);
+pub(crate) struct Turns(Rc<TurnsLeft>);
 
 #[derive(Default)]
 struct TurnsLeft {
@@ -120,7 +76,7 @@ impl Turns {
     }
 
     /// Waits for a turn.
-    pub(super) async fn wait(&self) -> Turn {
+    pub(crate) async fn wait(&self) -> Turn {
         poll_fn(|context| match self.take() {
             Some(turn) => Poll::Ready(turn),
             None => {
@@ -133,8 +89,8 @@ impl Turns {
     }
 }
 
-/// A turn, until it is dropped.
-pub(super) struct Turn(Rc<TurnsLeft>);
+/// A turn, until the drop of the value.
+pub(crate) struct Turn(Rc<TurnsLeft>);
 
 impl Drop for Turn {
     fn drop(&mut self) {
@@ -143,20 +99,17 @@ impl Drop for Turn {
     }
 }
 
-impl Spool for SimHost {
+impl<W: Staged> Spool for SimHost<W> {
     type Commit = SimCommit;
     type Change = SimChange;
 
     fn may_deliver(&self) -> bool {
-        self.world.broken == BrokenDelivery::LyingLease || self.world.has_lease(self.life)
+        self.world.has_lease(self.life)
     }
 
     fn commit(&self, batch: Batch) -> SimCommit {
-        let batch = match self.world.broken {
-            BrokenDelivery::LostLines => self.world.without_lines(&batch),
-            _ => batch,
-        };
-        let busy = batch.has_puts() && self.draw(2);
+        let batch = self.world.alters(batch);
+        let busy = batch.has_puts() && self.world.draw_fault(2);
         let ids = match busy {
             true => Vec::new(),
             false => self.world.number(self.life, &batch),
@@ -164,7 +117,7 @@ impl Spool for SimHost {
         let deadline = self.world.now.get() + COMMIT_MAX;
         let deadline = batch.only_puts().then_some(deadline);
         if busy {
-            return SimCommit(super::pipe::failed(SpoolError::Busy), ids);
+            return SimCommit(pipe::failed(SpoolError::Busy), ids);
         }
         let waiting = self.submit(Submitted::Batch(batch, ids.clone()), deadline);
         SimCommit(waiting, ids)
@@ -174,7 +127,7 @@ impl Spool for SimHost {
         if self.world.is_closed(self.life) {
             return Err(SpoolError::Closed);
         }
-        if self.draw(2) {
+        if self.world.draw_fault(2) {
             return Err(SpoolError::Busy);
         }
         let ids = self.world.number(self.life, &batch);
@@ -190,7 +143,7 @@ impl Spool for SimHost {
         records: u32,
         octets: u32,
     ) -> Result<Block, SpoolError> {
-        let octets = octets.min(self.world.block_octets);
+        let octets = octets.min(self.world.block_octets());
         let fetch = Submitted::Fetch {
             queue,
             from,
@@ -228,59 +181,26 @@ impl Spool for SimHost {
     }
 }
 
-impl Author for SimHost {
+impl<W: Staged> Author for SimHost<W> {
     fn may_report(&self, report: &Report, about: TraceId) -> bool {
-        let may = !self.draw(3);
-        if !may {
-            let recipients = report.recipients.iter();
-            let addresses = recipients.map(|one| one.address.clone());
-            let mut account = self.world.account.borrow_mut();
-            account.ends_silently(about, addresses);
-        }
-        may
+        self.world.may_report(report, about)
     }
 
     async fn write(
         &self,
         about: &Envelope,
-        _: &Bytes,
+        original: &Bytes,
         report: &Report,
     ) -> Result<Notice, DirectoryAway> {
-        self.world.pause(0..20 * MILLI).await;
-        if self.draw(5) {
-            return Err(DirectoryAway);
-        }
-        let trace = self.next_id();
-        let mut text = format!("report {} {}", report.kind.action(), about.head.trace);
-        for one in &report.recipients {
-            text.push(' ');
-            text.push_str(&one.address);
-        }
-        let mut envelope = blank(trace, self.now(), text.len());
-        envelope.mail.recipients = vec![Recipient {
-            address: report.to.clone(),
-            notify: Notify::default(),
-            orcpt: None,
-        }];
-        let part = Part {
-            destination: hops::destination(&report.to),
-            envelope,
-            body: text.into(),
-        };
-        Ok(Notice {
-            kind: report.kind,
-            to: report.to.clone(),
-            trace,
-            parts: vec![part],
-        })
+        self.world.write(self.life, about, original, report).await
     }
 }
 
-impl Host for SimHost {
+impl<W: Staged> Host for SimHost<W> {
     type Turn = Turn;
 
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(BASE) + Duration::from_micros(self.world.now.get())
+        self.world.time()
     }
 
     fn look_at_clock(&self) -> (Timestamp, Option<Step>) {
@@ -332,17 +252,11 @@ impl Host for SimHost {
     fn tell(&self, happened: &Happened<'_>) {
         self.world
             .note(|| format!("g{}: {}", self.life, brief(happened)));
-        if let Happened::Settled {
-            job, settlement, ..
-        } = happened
-        {
-            self.world.settles(job, settlement);
-        }
-        self.world.account.borrow_mut().hears(happened);
+        self.world.hears(self.life, happened);
     }
 }
 
-/// What has happened, in a line of the trace.
+/// A line of the trace about an event.
 fn brief(happened: &Happened<'_>) -> String {
     match happened {
         Happened::Settled {
