@@ -25,7 +25,7 @@ use vere_settings::{Settings, X400};
 
 pub use error::{Fault, SwitchError};
 pub use peer::Reach;
-pub use records::{joined, parts};
+pub use records::parts;
 pub use report::report;
 
 /// The MTA, and the ways to its peers.

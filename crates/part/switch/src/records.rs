@@ -55,7 +55,7 @@ fn envelope(
 
 /// Pieces as one.
 #[must_use]
-pub fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
     if pieces.len() < 2 {
         return pieces.pop().unwrap_or_default();
     }

@@ -58,7 +58,7 @@ pub use error::X400Error;
 
 use self::gateways::MtaDesk;
 use self::intake::Intake;
-use self::process::{Group, Process};
+use self::process::Process;
 use self::reception::Reception;
 
 /// Units over associations of this MTA that wait for the intake.
@@ -106,7 +106,7 @@ async fn serve(
     let (stop, stopping) = watch::channel(false);
     let intake = Rc::new(Intake::new(Rc::clone(&group)));
     spawn_local(answered::take(Rc::clone(&intake), units));
-    keep_queues(&group);
+    keep_queues(&groups, stop.subscribe());
     spawn_local(control::serve(Rc::clone(&groups), control, answer));
     let (health, _) = watch::channel(Health::Starting);
     vere_groups::gauges::start(&groups, metrics, &health).map_err(X400Error::Metrics)?;
@@ -129,11 +129,6 @@ async fn serve(
     ));
     let watched = tls.clone();
     spawn_local(async move { watched.watch().await });
-    spawn_local(adopt::run(
-        Rc::clone(&groups),
-        stop.subscribe(),
-        scheduler::run,
-    ));
     let mut signals = Signals::new()?;
     let apply = |settings| reload(&groups, &tls, settings);
     entry::notify_ready();
@@ -153,14 +148,16 @@ async fn serve(
     end
 }
 
-/// Starts the tasks that serve the queues.
-fn keep_queues(group: &Rc<Group>) {
+/// Starts the tasks that serve the queues, until the MTA stops.
+fn keep_queues(groups: &Rc<Groups<Process>>, stop: watch::Receiver<bool>) {
+    let group = &groups.own;
     spawn_local(scheduler::run(Rc::clone(group)));
     spawn_local(vere_groups::follow_link(Rc::clone(group)));
     spawn_local(vere_groups::follow_lease(Rc::clone(group)));
     spawn_local(throttle::watch_nodes(Rc::clone(group)));
     let known = Rc::clone(group);
     spawn_local(async move { known.keep_known().await });
+    spawn_local(adopt::run(Rc::clone(groups), stop, scheduler::run));
 }
 
 /// Answers a command about queues.

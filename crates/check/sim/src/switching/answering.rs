@@ -44,7 +44,7 @@ pub(super) async fn answer(
     };
     let who = Caller {
         address: remote().address.ip(),
-        certificate: None,
+        certificate: &[],
     };
     let mta = world.mta(process.mta);
     let admitted = match mta.peers.admit(&caller.asked().bind, who, |_| 0) {

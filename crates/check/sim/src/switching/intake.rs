@@ -7,7 +7,7 @@ use vere_delivery::{DirectoryAway, Lines, Notice};
 use vere_mta400::{Arrival, Outcome, Source};
 use vere_queue::Report as Queued;
 use vere_spoolwire::Batch;
-use vere_switch::{joined, parts, report};
+use vere_switch::{parts, report};
 use vere_units::TraceId;
 use vere_x400::{Apdu, Report};
 
@@ -50,7 +50,7 @@ impl World {
         apdu: Vec<Bytes>,
     ) -> Result<(), String> {
         let mta = self.process(life).mta;
-        let apdu = Apdu::split(&joined(apdu)).map_err(|error| error.to_string())?;
+        let apdu = Apdu::split_pieces(&apdu).map_err(|error| error.to_string())?;
         let (trace, outcome) = self.decide(mta, source, apdu)?;
         let mut units = vec![(trace, outcome)];
         let due = units.first_mut().and_then(|unit| unit.1.report.take());
