@@ -2,12 +2,14 @@
 //! memory beside the bounds of the settings, and the experience of honest clients meanwhile.
 
 mod account;
+mod counts;
 mod crowd;
 mod filter;
 mod flood;
 mod honest;
 mod judged;
 mod kinds;
+mod mta;
 mod names;
 mod parked;
 mod report;
@@ -24,7 +26,7 @@ use crate::peer;
 use crate::process::guard;
 use crate::store::usage;
 use account::Account;
-use crowd::Counts;
+use counts::Counts;
 pub(crate) use crowd::Crowd;
 use flood::{Flood, Flooded};
 use judged::Judged;

@@ -1,7 +1,6 @@
 //! Thousands of clients in a single thread with one epoll set: each client follows its script, then holds until the
 //! end of the crowd.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +12,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
 use super::ADDRESSES;
+use super::counts::Counts;
 use super::kinds::{Script, Scripts};
 use crate::process::guard;
 use crate::wire::connect_from;
@@ -25,38 +25,6 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// A longer line of the server is cut.
 const LINE_MAX: usize = 512;
-
-/// The counts of a crowd.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Counts {
-    /// Clients at the end of their script, in the state to hold.
-    pub(crate) holding: usize,
-    /// Clients under way, or not begun.
-    pub(crate) under_way: usize,
-    /// Clients that the server ended, by the beginning of the server's last line.
-    pub(crate) ended: BTreeMap<String, usize>,
-    /// Messages that clients have sent whole.
-    pub(crate) sent: u64,
-    /// Replies to these messages, by code.
-    pub(crate) replies: BTreeMap<String, u64>,
-}
-
-impl Counts {
-    /// Number of all ended clients.
-    pub(super) fn all_ended(&self) -> usize {
-        self.ended.values().sum()
-    }
-
-    /// Messages that the server has accepted.
-    pub(super) fn acknowledged(&self) -> u64 {
-        self.replies.get("250 2.0.0").copied().unwrap_or_default()
-    }
-
-    /// Whether each message has its reply.
-    pub(super) fn is_answered(&self) -> bool {
-        self.replies.values().sum::<u64>() >= self.sent
-    }
-}
 
 /// A crowd of clients.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use super::parked;
+use super::mta as x400;
 use super::system::{DOMAIN, HONEST, LISTED, System, ZONE, message};
 use crate::dns_wire::{self as wire, Said};
 use crate::process::guard;
@@ -84,7 +84,7 @@ pub(super) fn measure(system: &System, count: usize, expected: &str) -> Times {
 
 impl Times {
     fn transfer(&mut self, mta: SocketAddr, number: usize) {
-        match parked::send(mta, u64::try_from(number).unwrap_or_default()) {
+        match x400::send(mta, u64::try_from(number).unwrap_or_default()) {
             Ok(took) => self.x400.push(took),
             Err(error) => self.refused.push(format!("X.400: {error}")),
         }

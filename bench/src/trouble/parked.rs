@@ -1,60 +1,24 @@
-//! Associations of X.400 that begin a unit and do not go on, and an honest one beside them.
+//! Associations of X.400 that begin a unit and do not go on.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
-use vere_associations::{Names, OpenAssociation, Peer, initiate, introduction};
 
-use super::crowd::Counts;
-use crate::x400::{Template, content, names, now};
+use super::counts::Counts;
+use super::mta::{PATIENCE, USER, mta, open, runtime};
+use crate::x400::{Template, content, now};
 
 /// Octets of a unit that is begun.
 const BEGUN: usize = 4 << 20;
-/// Octets of an honest unit.
-const HONEST_OCTETS: usize = 1_000;
 /// How long a unit is sent before it stands still.
 const BEGINNING: Duration = Duration::from_millis(200);
 /// Clients that bind at once.
 const UNDER_WAY_MAX: usize = 100;
-/// How long anybody waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Names of MTAs in the crowd, each with as many associations as the settings allow one peer.
-const MTAS: usize = 10;
-/// Associations of each name.
-const EACH: usize = 1_000;
-/// The honest MTA, and the user of its units.
-const HONEST: &str = "honest";
-const USER: &str = "inbox";
-
-/// The settings of an MTA for the crowd and the honest MTA. Units go into files.
-pub(super) fn settings(listen: SocketAddr) -> String {
-    let domain = names::domain(names::DOMAIN);
-    let mut text = format!(
-        "[x400]\nlisten = [\"{listen}\"]\nmta_name = \"{}\"\ndomain = \"{domain}\"\n\
-         [[x400.route]]\naddress = \"{}\"\nto = \"file:{USER}\"\n",
-        names::MTA,
-        names::domain(&names::private(USER)),
-    );
-    for name in (0..MTAS).map(mta).chain([HONEST.to_owned()]) {
-        let domain = names::domain(&names::private(&name));
-        text += &format!(
-            "[[x400.peer]]\nname = \"{name}\"\ndomain = \"{domain}\"\npassword = \"{}\"\n\
-             associations_max = {EACH}\n",
-            names::PASSWORD
-        );
-    }
-    text
-}
-
-fn mta(number: usize) -> String {
-    format!("crowd{}", number % MTAS)
-}
 
 /// A crowd of associations.
 #[derive(Debug)]
@@ -127,10 +91,6 @@ fn locked(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
     counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn runtime() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().build()
-}
-
 struct Client {
     number: usize,
     to: SocketAddr,
@@ -173,33 +133,4 @@ impl Client {
         counts.under_way = counts.under_way.saturating_sub(1);
         add(&mut counts);
     }
-}
-
-async fn open(to: SocketAddr, name: &str) -> Result<OpenAssociation, String> {
-    let bind = introduction(name, names::PASSWORD.as_bytes()).map_err(|error| error.to_string())?;
-    let opened = initiate(&Peer::new(vec![to], bind), Names::new(name).next()).await;
-    opened
-        .map(|(open, _)| open)
-        .map_err(|error| error.to_string())
-}
-
-/// Binds, and sends a unit; returns the time until it is confirmed.
-pub(super) fn send(to: SocketAddr, number: u64) -> io::Result<Duration> {
-    let template = Template::new(HONEST, USER, content(HONEST_OCTETS), now());
-    let template = template.map_err(io::Error::other)?;
-    runtime()?.block_on(async {
-        let began = Instant::now();
-        let sent = timeout(PATIENCE, async {
-            let mut open = open(to, HONEST).await.map_err(io::Error::other)?;
-            let outcome = open.transfer(&template.message(number)).await;
-            match outcome.is_transferred() {
-                true => Ok((open, began.elapsed())),
-                false => Err(io::Error::other(format!("{outcome:?}"))),
-            }
-        });
-        let (open, took) = sent.await.map_err(io::Error::other)??;
-        // The release of a confirmed unit's association may fail.
-        let _ = timeout(PATIENCE, open.release()).await;
-        Ok(took)
-    })
 }

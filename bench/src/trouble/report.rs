@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::AFTER_MAX;
 use super::account::{Account, BACK_MAX};
-use super::crowd::Counts;
+use super::counts::Counts;
 use super::flood::Flooded;
 use super::honest::Times;
 use super::judged::{FILTER_TIMEOUT, Judged};

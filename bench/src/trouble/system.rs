@@ -165,7 +165,7 @@ impl System {
         };
         let serves = || {
             let has_lists = || !shape.has_lists || super::honest::ask(lists).is_ok();
-            let has_x400 = || !shape.has_x400 || super::parked::send(x400, 0).is_ok();
+            let has_x400 = || !shape.has_x400 || super::mta::send(x400, 0).is_ok();
             Imap::connect(imap).is_ok()
                 && super::honest::send(&system, "250").is_ok()
                 && has_lists()
@@ -325,7 +325,7 @@ fn write_settings(
         false => String::new(),
     };
     let x400 = match shape.has_x400 {
-        true => super::parked::settings(x400),
+        true => super::mta::settings(x400),
         false => String::new(),
     };
     // Judged mail wants a name server, which can be silent.

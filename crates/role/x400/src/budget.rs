@@ -2,7 +2,7 @@
 //!
 //! A unit says its length at its end alone, so units that begin together could use the memory up with none of them complete. Room for the rest of
 //! the oldest unit is therefore kept free ([`ledger`]): the oldest unit never waits, and others that find no room are not read meanwhile, which holds
-//! their senders. A unit that has been the oldest for [`TURN`] while others wait gives way to them, so that a sender who drips holds nobody.
+//! their senders. A unit that has been the oldest for [`ledger::TURN`] while others wait gives way to them, so that a sender who drips holds nobody.
 
 mod ledger;
 
@@ -18,8 +18,6 @@ pub(crate) use self::ledger::{Bounds, Shortage};
 
 /// How long a unit waits for room: less than an association lets its host hold octets (`vere_associations::Bounds::hold`).
 const WAIT: Duration = Duration::from_secs(45);
-/// How long the oldest unit may take while others wait.
-const TURN: Duration = Duration::from_secs(20);
 /// How often a waiting unit looks whether a turn is over.
 const LOOK: Duration = Duration::from_secs(1);
 

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::TURN;
+/// How long the oldest unit may take while others wait.
+pub(super) const TURN: Duration = Duration::from_secs(20);
 
 /// The bounds, in octets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
+use super::ledger::TURN;
 use super::*;
 
 fn budget(all: u64, unit: u64) -> Rc<Budget> {
