@@ -28,7 +28,7 @@ const HONEST: &str = "honest";
 pub(super) fn settings(listen: SocketAddr) -> String {
     let domain = names::domain(names::DOMAIN);
     let mut text = format!(
-        "[x400]\nlisten = [\"{listen}\"]\nmta_name = \"{}\"\ndomain = \"{domain}\"\n\
+        "[x400]\nlisten = [\"{listen}\"]\nmta_name = \"{}\"\ndomain = \"{domain}\"\nsize_max = \"8 MiB\"\n\
          [[x400.route]]\naddress = \"{}\"\nto = \"file:{USER}\"\n",
         names::MTA,
         names::domain(&names::private(USER)),
