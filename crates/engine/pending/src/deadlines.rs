@@ -12,6 +12,8 @@ pub struct Deadlines {
     pub by_call: HashMap<CallId, Timestamp>,
     /// Waits in the order of their ends.
     pub by_time: BTreeSet<(Timestamp, CallId)>,
+    /// When the servers last took something that calls wait for.
+    pub progress: Option<Timestamp>,
 }
 
 impl Deadlines {
@@ -25,6 +27,13 @@ impl Deadlines {
     pub fn end(&mut self, call: CallId) -> bool {
         let until = self.by_call.remove(&call);
         until.is_some_and(|until| self.by_time.remove(&(until, call)))
+    }
+
+    /// A call waits longer.
+    pub fn prolong(&mut self, call: CallId, until: Timestamp) {
+        if self.end(call) {
+            self.begin(call, until);
+        }
     }
 
     /// Whether a call is still waiting.

@@ -23,7 +23,7 @@ sections! {
         fixed journal_sync: Span(10, MINUTE), Is("\"1s\""),
             "The longest time for which a change without `fsync` is not on this machine's disk. A power cut loses so much at most.";
         fixed call_timeout: Span(SECOND, HOUR), Is("\"60s\""),
-            "The longest time for which a program waits for the servers; then its call fails with EIO. Changes stay in the journal and are still sent.";
+            "The longest time for which a program waits for the servers; then its call fails with EIO. The time of a program that waits for its changes to be sent begins anew with everything that the servers take. Changes stay in the journal and are still sent.";
         fixed sync_copies: Integer(1, 16), Is("1"),
             "Accounts of a group that keep data before `fsync` returns, and accounts that keep the change itself (at most `metadata_accounts`); further accounts get their copies later.";
         fixed unsent_max: Size(16 * MIB, TIB), Is("\"1 GiB\""),

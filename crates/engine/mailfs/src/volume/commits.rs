@@ -55,8 +55,12 @@ impl<S: Storage> Volume<S> {
 
     /// A pack is stored: wants may be ready.
     pub(super) fn pack_stored(&mut self, number: PackNumber) {
+        let mut is_wanted = false;
         for want in &mut self.commits.wants {
-            want.packs.remove(&number.0);
+            is_wanted |= want.packs.remove(&number.0);
+        }
+        if is_wanted {
+            self.note_progress();
         }
         self.build_ready();
     }
@@ -263,6 +267,7 @@ impl<S: Storage> Volume<S> {
         if self.is_quiet() && self.commits.changed.is_empty() {
             self.uploads.placed.clear();
         }
+        self.note_progress();
         self.release_mirrored(won.generation, flight.waiters);
         self.registered();
         let needed = self.commits.needed(self.journal.position());

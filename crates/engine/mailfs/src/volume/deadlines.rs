@@ -1,9 +1,11 @@
-//! Calls that wait: no outage holds a program longer than the volume's time-out.
+//! Calls that wait: no outage holds a program longer than the volume's time-out. A program that writes more than the servers have taken so far
+//! waits as long as they take something: a slow line is no outage.
 
 use super::state::Volume;
 use super::step::Step;
 use vere_ports::files::{CallId, Errno, Reply};
 use vere_ports::storage::Storage;
+use vere_units::Timestamp;
 
 impl<S: Storage> Volume<S> {
     /// A call begins to wait.
@@ -25,6 +27,10 @@ impl<S: Storage> Volume<S> {
         while let Some((until, call)) = self.deadlines.by_time.first().copied()
             && until <= self.now.steady
         {
+            if let Some(later) = self.later(call) {
+                self.deadlines.prolong(call, later);
+                continue;
+            }
             self.blocked.retain(|(blocked, _, _)| *blocked != call);
             self.reads.give_up(call);
             self.unpark(call);
@@ -33,5 +39,26 @@ impl<S: Storage> Volume<S> {
         }
         // A call behind one that has failed need not wait.
         self.run_parked();
+    }
+
+    /// The servers took a pack or a commit that calls wait for.
+    pub(super) fn note_progress(&mut self) {
+        self.deadlines.progress = Some(self.now.steady);
+    }
+
+    /// The later end of a wait for servers that take changes.
+    fn later(&self, call: CallId) -> Option<Timestamp> {
+        let later = self.deadlines.progress? + self.terms.call_timeout;
+        let is_call = |(waiting, _): &(CallId, Reply)| *waiting == call;
+        let is_blocked = || self.blocked.iter().any(|(blocked, _, _)| *blocked == call);
+        let wants = || self.commits.wants.iter().flat_map(|want| &want.waiters);
+        let flights = || {
+            self.commits
+                .flights
+                .iter()
+                .flat_map(|flight| &flight.waiters)
+        };
+        let waits = is_blocked() || wants().chain(flights()).any(is_call);
+        (later > self.now.steady && waits).then_some(later)
     }
 }

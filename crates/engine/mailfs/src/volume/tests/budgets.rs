@@ -41,6 +41,45 @@ fn data_go_to_an_account_with_room() {
     assert!(world.get(ROOT, "a").unwrap() == data);
 }
 
+/// Each second pack is taken, the others have to wait for 25 s: a program whose changes leave slowly waits for as long as it takes, and fails a
+/// minute after the servers took the last pack.
+#[test]
+fn a_slow_line_is_no_outage() {
+    let mut world = World::new(1);
+    let mut asked = 0;
+    world.fortune = Box::new(move |_, request| match request {
+        Request::Append { mailbox, .. } if mailbox == "data-0001" => {
+            asked += 1;
+            match asked % 2 {
+                0 => Luck::Good,
+                _ => Luck::Scarce(Duration::from_secs(25)),
+            }
+        }
+        _ => Luck::Good,
+    });
+    let (_, handle) = world.create(ROOT, "large");
+    for (number, piece) in noise(3, 8 << 20).chunks(1 << 20).enumerate() {
+        world.write(handle, (number as u64) << 20, piece);
+    }
+    let begun = world.now;
+    let id = world.begin(Call::Fsync {
+        handle,
+        data_only: false,
+    });
+    while !world.replies.contains_key(&id) {
+        assert!(world.now - begun < 1_000_000, "no reply");
+        world.pass(Duration::from_secs(1));
+    }
+    assert_eq!(world.replies.remove(&id), Some(Ok(Reply::Done)));
+    assert!(world.now - begun > 61_000, "{}", world.now - begun);
+    // From now on nothing is taken.
+    scarce(&mut world, &[1]);
+    world.write(handle, 0, &noise(4, 3 << 20));
+    let begun = world.now;
+    assert_eq!(world.fsync(handle), Err(Errno::Io));
+    assert!(world.now - begun <= 61_000, "{}", world.now - begun);
+}
+
 #[test]
 fn data_wait_for_room_while_names_go_on() {
     let mut world = World::new(1);
