@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::control::{Counts, PERIOD};
 use super::plan::{Case, Plan};
 use super::results::Results;
-use super::system::{Child, System, check};
+use super::system::{Child, System, check, kind};
 use crate::error::BenchError;
 use crate::process::Process;
 
@@ -202,28 +202,4 @@ fn by_kind(processes: &[Process]) -> BTreeMap<String, Duration> {
         }
     }
     all
-}
-
-/// The kind of a process of ours by its arguments: the name of its role, else the command.
-fn kind(command: &str) -> String {
-    let mut words = command.split(' ').skip(1);
-    let first = words.next().unwrap_or("supervisor");
-    let name = match first {
-        "role" => words.next().unwrap_or(first),
-        "serve" => "supervisor",
-        other => other,
-    };
-    name.to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::kind;
-
-    #[test]
-    fn processes_are_known_by_their_roles() {
-        assert_eq!(kind("/usr/bin/vere role spool --node a -c /x"), "spool");
-        assert_eq!(kind("/usr/bin/vere serve -c /x"), "supervisor");
-        assert_eq!(kind(""), "supervisor");
-    }
 }

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use super::control::{Control, Remote};
@@ -18,6 +19,8 @@ use crate::store::usage;
 
 /// Longest time from the start of the MTA to its listener, also with a full queue.
 const START_MAX: Duration = Duration::from_secs(300);
+/// Memory of a node for messages: two nodes and the MTA shall have 2 GiB.
+const NODE_MEMORY: &str = "768 MiB";
 /// Time between SIGTERM and SIGKILL.
 const STOP_MAX: Duration = Duration::from_secs(30);
 
@@ -60,6 +63,7 @@ pub(super) struct System {
     pub(super) address: SocketAddr,
     /// The addresses of the sinks.
     pub(super) sinks: Vec<SocketAddr>,
+    durability: Durability,
     command: Vec<OsString>,
     daemon: Option<Daemon>,
     // Removed after the daemon, which still writes to the directory.
@@ -84,6 +88,7 @@ impl System {
         let mut system = Self {
             address,
             sinks,
+            durability: shape.durability,
             command,
             daemon: None,
             folder,
@@ -94,20 +99,47 @@ impl System {
 
     fn spawn(&mut self) -> Result<(), PeerError> {
         let daemon = peer::spawn(&self.command, self.folder.path())?;
-        let listens = || TcpStream::connect(self.address).is_ok();
-        peer::await_ready(OURS, &daemon, START_MAX, listens)?;
         self.daemon = Some(daemon);
-        Ok(())
+        self.await_listener()
     }
 
-    /// Stops the MTA and starts it again. Returns the moment of the start.
+    fn await_listener(&self) -> Result<(), PeerError> {
+        let listens = || TcpStream::connect(self.address).is_ok();
+        match &self.daemon {
+            Some(daemon) => peer::await_ready(OURS, daemon, START_MAX, listens),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops the MTA and starts it again. Returns the moment of the start. Messages that memory alone has would be lost with the nodes:
+    /// there the nodes go on, the process of the MTA is ended, and the moment is that of its end.
     pub(super) fn restart(&mut self) -> Result<Instant, PeerError> {
+        if self.durability == Durability::Replicated {
+            let begun = self.end_mta();
+            self.await_listener()?;
+            return Ok(begun);
+        }
         if let Some(mut daemon) = self.daemon.take() {
             daemon.stop(STOP_MAX);
         }
         let begun = Instant::now();
         self.spawn()?;
         Ok(begun)
+    }
+
+    /// Ends the process of the MTA alone; the supervisor starts another one.
+    fn end_mta(&self) -> Instant {
+        let mut ending = self.processes();
+        ending.retain(|process| kind(&process.command) == "x400");
+        for process in &ending {
+            process.signal(Signal::SIGTERM);
+        }
+        let until = Instant::now() + STOP_MAX;
+        // Times of a process that has ended cannot be read.
+        while ending.iter().any(|process| process.cpu().is_ok()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Instant::now()
     }
 
     /// The living processes of the MTA.
@@ -208,7 +240,7 @@ fn write_settings(
     let (mta, domain) = (names::MTA, names::domain(names::DOMAIN));
     let archive = if archive { "yes" } else { "no" };
     let mut text = format!(
-        "[spool]\ndurability = \"{}\"\n[delivery]\nlocal = \"maildir\"\n\
+        "[spool]\ndurability = \"{}\"\nmemory_max = \"{NODE_MEMORY}\"\n[delivery]\nlocal = \"maildir\"\n\
          [x400]\nlisten = [\"{listen}\"]\nmta_name = \"{mta}\"\ndomain = \"{domain}\"\n\
          archive = \"{archive}\"\nretry = [\"2s\"]\n",
         durability.word()
@@ -234,6 +266,18 @@ fn peer_lines(name: &str, address: Option<SocketAddr>) -> String {
         "[[x400.peer]]\nname = \"{name}\"\ndomain = \"{domain}\"\naddresses = {addresses:?}\n\
          password = \"{password}\"\nown_password = \"{password}\"\n"
     )
+}
+
+/// The kind of a process of ours by its arguments: the name of its role, else the command.
+pub(super) fn kind(command: &str) -> String {
+    let mut words = command.split(' ').skip(1);
+    let first = words.next().unwrap_or("supervisor");
+    let name = match first {
+        "role" => words.next().unwrap_or(first),
+        "serve" => "supervisor",
+        other => other,
+    };
+    name.to_owned()
 }
 
 /// Whether the benchmark was asked to end, or the MTA has ended.
@@ -263,5 +307,12 @@ mod tests {
         assert!(text.contains("to = \"peer:sink2\""), "{text}");
         assert!(text.contains("archive = \"yes\"") && text.contains("durability = \"synced\""));
         assert_eq!(shape.name(), "synced, archive");
+    }
+
+    #[test]
+    fn processes_are_known_by_their_roles() {
+        assert_eq!(kind("/usr/bin/vere role spool --node a -c /x"), "spool");
+        assert_eq!(kind("/usr/bin/vere serve -c /x"), "supervisor");
+        assert_eq!(kind(""), "supervisor");
     }
 }
