@@ -271,12 +271,13 @@ impl Session {
                 }
             }
         }
-        // Commands behind a later SELECT have no answer yet: a mail of another mailbox may have the UID that they want.
+        // Commands behind a later SELECT have no answer yet: a mail of another mailbox may have the UID that they want. Tasks without a mailbox of
+        // their own are passed over: Dovecot ends an APPEND behind a FETCH, and sends the mails of the FETCHes behind that APPEND first.
         let current = self.wire.owners().find_map(|owner| match owner {
-            Owner::Task(number, _) => self.tasks.get(&number).map(|task| task.selection()),
+            Owner::Task(number, _) => self.tasks.get(&number)?.selection(),
             _ => None,
         });
-        self.offer_first(|task, _| Some(task.selection()) == current && task.fetched(&mail));
+        self.offer_first(|task, _| task.selection() == current && task.fetched(&mail));
     }
 
     /// Offers a response to the tasks in the order of their commands, until a task takes the response.

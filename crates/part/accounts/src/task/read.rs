@@ -10,10 +10,6 @@ use crate::fault;
 use crate::wire::Wire;
 use crate::work::{After, Mail, Opened, Task, WHOLE, opened, same};
 
-/// How often a request opens the mailbox before a mail counts as gone. Dovecot (mdbox, under load) now and then shows a mail of another connection late, or
-/// says for a moment that it is expunged.
-const OPENED_MAX: u8 = 2;
-
 /// The name of the text of a message, of which parts are read.
 const TEXT: &str = "BODY[TEXT]";
 
@@ -28,8 +24,8 @@ pub(crate) struct Read {
     /// The different parts, with the received octets; a part without an end for the whole body.
     wanted: Vec<(Part, Option<Bytes>)>,
     selection: Option<u64>,
-    /// How often the request itself has opened the mailbox.
-    opened: u8,
+    /// Whether the mailbox was opened by the request itself.
+    again: bool,
     /// Whether the server gave more octets than a part has.
     is_longer: bool,
 }
@@ -63,7 +59,7 @@ impl Read {
             parts,
             wanted,
             selection: None,
-            opened: 0,
+            again: false,
             is_longer: false,
         }
     }
@@ -71,9 +67,8 @@ impl Read {
     fn send(&mut self, fresh: bool, wire: &mut Wire) {
         let before = wire.newest();
         let number = wire.select(&self.mailbox, fresh);
-        if number != before {
-            self.opened = self.opened.saturating_add(1);
-        }
+        // A mailbox opened by the request shows every earlier mail.
+        self.again = number != before;
         self.selection = Some(number);
         let mut items = "(UID".to_owned();
         if self.parts.is_empty() {
@@ -139,7 +134,7 @@ impl Task for Read {
 
     fn ended(&mut self, _step: usize, status: &Status, wire: &mut Wire) -> After {
         let ends = |answer| After::Ends(vec![(self.id, answer)]);
-        match opened(wire, self.selection) {
+        let seen = match opened(wire, self.selection) {
             Opened::Waits => return ends(Err(Fault::Refused("SELECT has no answer".to_owned()))),
             Opened::Failed(fault) => return ends(Err(fault)),
             Opened::Missing => {
@@ -149,21 +144,24 @@ impl Task for Read {
                 if let Err(fault) = same(self.uid_validity, open.uid_validity) {
                     return ends(Err(fault));
                 }
+                self.uid < open.uid_next
             }
+        };
+        let none = self.wanted.iter().all(|(_, octets)| octets.is_none());
+        if !status.is_ok() {
+            let gone = status
+                .code
+                .as_ref()
+                .is_some_and(|code| code.is("EXPUNGEISSUED"));
+            return match gone {
+                true => ends(Ok(Answer::Gone)),
+                false => ends(Err(fault::of(status))),
+            };
         }
-        let code = status.code.as_ref();
-        let is_expunged = code.is_some_and(|code| code.is("EXPUNGEISSUED"));
-        if !status.is_ok() && !is_expunged {
-            return ends(Err(fault::of(status)));
-        }
-        let is_missing = self.wanted.iter().all(|(_, octets)| octets.is_none());
-        if status.is_ok() && !is_missing {
+        if !none {
             return ends(self.answer());
         }
-        if self.opened < OPENED_MAX {
-            for (_, octets) in &mut self.wanted {
-                *octets = None;
-            }
+        if !seen && !self.again {
             self.send(true, wire);
             return After::Waits;
         }
