@@ -153,7 +153,10 @@ impl Outline {
         let line = self.kept.get(self.line..).unwrap_or_default();
         let delimiter = line.strip_prefix(b"--").map(<[u8]>::trim_ascii_end);
         if delimiter.is_some_and(|boundary| self.boundaries.contains(boundary)) {
-            self.restarts.push(self.kept.len());
+            // One beyond the bound tells that there are more.
+            if self.restarts.len() <= RESTARTS_MAX {
+                self.restarts.push(self.kept.len());
+            }
         } else if matches!(line, b"\n" | b"\r\n") {
             let restarts = std::mem::take(&mut self.restarts);
             // Of very many the first ones are read, and the header of a message may follow in any case.
