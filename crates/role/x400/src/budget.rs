@@ -1,8 +1,8 @@
 //! Memory for units that peers are sending, shared by all associations.
 //!
 //! A unit says its length at its end alone, so units that begin together could use the memory up with none of them complete. Room for the rest of
-//! the oldest unit is therefore kept free ([`ledger`]): the oldest unit never waits, and others that find no room are not read meanwhile, which holds
-//! their senders. A unit that has been the oldest for [`ledger::TURN`] while others wait gives way to them, so that a sender who drips holds nobody.
+//! the oldest unit is therefore kept free ([`ledger`]): the oldest unit waits for nothing but complete units, which leave when they are safe, and others that find no
+//! room are not read meanwhile, which holds their senders. A unit that has been the oldest for [`ledger::TURN`] while others wait gives way to them, so that a sender who drips holds nobody.
 
 mod ledger;
 
@@ -83,7 +83,7 @@ impl Share {
     }
 
     /// Waits until the unit may have so many octets. `give_way` frees memory of units that nobody sends at the moment, if there are any.
-    /// Whether there is room: after [`WAIT`] there is none.
+    /// False: the unit has waited for [`WAIT`] in vain.
     pub(crate) async fn grow_in_turn(
         &self,
         octets: u64,

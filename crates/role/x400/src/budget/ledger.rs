@@ -1,4 +1,4 @@
-//! Who holds how much, and who may hold more.
+//! The octets of each unit, and the rule by which a unit may have more.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -105,8 +105,8 @@ impl Ledger {
         (!self.has_room(serial, octets, all / 2, own)).then_some(Shortage::Own)
     }
 
-    /// Whether a unit may have so many octets among the units of a kind. The oldest may, and a unit alone; another one may if the rest of the oldest still
-    /// finds room. So whoever is the oldest next finds room too.
+    /// Whether a unit may have so many octets among the units of a kind: a unit alone may, the oldest one within the bound, and another one if the rest of the
+    /// oldest still finds room. So units that are complete, and nothing else, can hold the oldest one back.
     fn has_room(
         &self,
         serial: u64,
@@ -119,15 +119,13 @@ impl Ledger {
             .filter(|(other, _)| **other != serial)
             .map(|(_, unit)| unit.octets)
             .sum();
-        match kind().find(|(_, unit)| !unit.rests) {
-            _ if others == 0 => true,
-            Some((oldest, _)) if *oldest == serial => true,
-            oldest => {
-                let begun = oldest.map_or(self.bounds.unit, |(_, unit)| unit.octets);
-                let rest = self.bounds.unit.saturating_sub(begun);
-                others.saturating_add(octets).saturating_add(rest) <= max
+        let rest = match kind().find(|(_, unit)| !unit.rests) {
+            Some((oldest, unit)) if *oldest != serial => {
+                self.bounds.unit.saturating_sub(unit.octets)
             }
-        }
+            _ => 0,
+        };
+        others == 0 || others.saturating_add(octets).saturating_add(rest) <= max
     }
 
     /// A unit begins to wait, or ends it.
@@ -138,7 +136,7 @@ impl Ledger {
         }
     }
 
-    /// A unit waits: the oldest unit whose rest it waits for, if the turn of that one is over.
+    /// A unit waits: the oldest unit whose rest it waits for, if the turn of that one is over. The oldest itself waits for complete units.
     pub(crate) fn late(
         &mut self,
         serial: u64,
@@ -153,6 +151,9 @@ impl Ledger {
             Shortage::Common => Rc::from(""),
             Shortage::Own => Rc::clone(&own),
         };
+        if *oldest == serial {
+            return None;
+        }
         let turn = self.turns.entry(name).or_insert((*oldest, now));
         if turn.0 != *oldest {
             *turn = (*oldest, now);

@@ -53,12 +53,30 @@ fn one_peer_has_half_and_a_unit_alone_has_all() {
     assert_eq!(first.grow(20), Ok(()));
     assert_eq!(second.grow(31), Err(Shortage::Own));
     assert_eq!(second.grow(30), Ok(()));
-    assert_eq!(other.grow(50), Ok(()));
-    // The first is complete: its octets count until it is safe, and the second is the oldest.
+    assert_eq!(other.grow(40), Ok(()));
+    // The first is complete: its octets count until it is safe, also against the oldest.
     first.rest();
-    assert_eq!(second.grow(60), Ok(()));
-    drop(second);
-    assert_eq!(other.grow(61), Ok(()), "the oldest");
+    assert_eq!(second.grow(31), Err(Shortage::Own));
+    drop(first);
+    assert_eq!(second.grow(50), Ok(()));
+    assert_eq!(second.grow(61), Err(Shortage::Common));
+}
+
+/// A spool that takes nothing for a while: each new unit is the oldest of those that come, and the memory stays within its bound.
+#[test]
+fn complete_units_hold_back_everybody() {
+    let budget = budget(100, 50);
+    let [first, second, third] = ["a", "b", "c"].map(|peer| budget.share(peer));
+    for complete in [&first, &second] {
+        assert_eq!(complete.grow(50), Ok(()));
+        complete.rest();
+    }
+    assert_eq!(third.grow(1), Err(Shortage::Common));
+    drop(first);
+    assert_eq!(third.grow(50), Ok(()));
+    third.rest();
+    assert_eq!(budget.share("d").grow(1), Err(Shortage::Common));
+    assert_eq!(budget.held(), 100);
 }
 
 #[test]
