@@ -113,7 +113,7 @@ pub async fn run<T: Trade, F: Future<Output = ()> + 'static>(
     }
     let register = match nodes::register(&settings) {
         Ok(register) => register,
-        Err(error) => return tracing::error!(%error, "no gateway's queues are adopted"),
+        Err(error) => return tracing::error!(%error, "no queues of dead owners are adopted"),
     };
     let terms = nodes::lease_terms(&settings);
     let mut watch = Watch {
@@ -202,7 +202,8 @@ fn adopt<T: Trade, F: Future<Output = ()> + 'static>(
 ) {
     tracing::warn!(
         group = name,
-        "the gateway is dead: its queues are delivered here"
+        "the {} is dead: its queues are delivered here",
+        T::OWNER
     );
     let adopted = match take(&groups.own.host.process, name, epoch) {
         Ok(adopted) => adopted,
@@ -227,7 +228,7 @@ fn adopt<T: Trade, F: Future<Output = ()> + 'static>(
                 unreadable,
                 "everything in the adopted queues is delivered"
             ),
-            End::Taken => tracing::info!(group = name, "adopted queues went to another gateway"),
+            End::Taken => tracing::info!(group = name, "adopted queues went to another owner"),
             End::Stopped => {}
         }
     });

@@ -108,7 +108,7 @@ impl<T: Trade, E: Error, F: Future<Output = ()> + 'static> Drain<'_, T, E, F> {
                 continue;
             }
             if !self.drain(name, out).await? {
-                writeln!(out, "{name}: its gateway lives, left alone")?;
+                writeln!(out, "{name}: its {} lives, left alone", T::OWNER)?;
             }
         }
         Ok(())
@@ -126,7 +126,8 @@ impl<T: Trade, E: Error, F: Future<Output = ()> + 'static> Drain<'_, T, E, F> {
             let wait = (terms.lease + terms.skew).as_secs();
             writeln!(
                 out,
-                "{name}: looking whether its gateway lives, up to {wait} s"
+                "{name}: looking whether its {} lives, up to {wait} s",
+                T::OWNER
             )?;
             let alive = mark.is_elsewhere()
                 || Namesake::Alive
@@ -162,8 +163,9 @@ impl<T: Trade, E: Error, F: Future<Output = ()> + 'static> Drain<'_, T, E, F> {
                 quarantined,
             } => writeln!(
                 out,
-                "{name}: nothing is left but {} in the quarantine, for the next gateway of this name",
-                messages(quarantined)
+                "{name}: nothing is left but {} in the quarantine, for the next {} of this name",
+                messages(quarantined),
+                T::OWNER
             )?,
             End::Empty { unreadable, .. } => {
                 return Err(DrainError::Unreadable { name, unreadable });

@@ -15,6 +15,9 @@ use vere_units::TraceId;
 /// The process whose mail is in the queues: the gateway for mail of SMTP, an MTA for mail of X.400. All groups of a
 /// process share one value, on one thread.
 pub trait Trade: fmt::Debug + Sized + 'static {
+    /// The word for an owner of such queues, for people.
+    const OWNER: &'static str;
+
     /// What becomes of new mail while the spool acknowledges nothing, for the log.
     const REFUSING: &'static str;
 

@@ -22,6 +22,7 @@ pub(super) type GroupHost = vere_groups::GroupHost<Process>;
 pub(super) type Groups = vere_groups::Groups<Process>;
 
 impl Trade for Process {
+    const OWNER: &'static str = "gateway";
     const REFUSING: &'static str = "mail is answered 4xx";
 
     fn settings(&self) -> Arc<Settings> {

@@ -26,6 +26,7 @@ use crate::{archiving, auditing, report};
 const LOCAL_WORKERS: usize = 4;
 
 impl Trade for Process {
+    const OWNER: &'static str = "MTA";
     const REFUSING: &'static str = "peers keep their messages";
 
     fn settings(&self) -> Arc<Settings> {

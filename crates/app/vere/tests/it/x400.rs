@@ -384,7 +384,7 @@ fn a_drain_of_gateways_leaves_the_queues_of_an_mta_alone() {
     ];
     let (_, text) = pair.system.failing_command(&drain);
     assert!(
-        text.contains("the register knows no gateway x400.mta1"),
+        text.contains("the register knows no queues of x400.mta1"),
         "{text}"
     );
 }

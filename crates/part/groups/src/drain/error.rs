@@ -66,10 +66,10 @@ impl<E: Error> fmt::Display for DrainError<E> {
         match self {
             Self::Alive(name) => write!(
                 f,
-                "gateway {name} lives: stop it first; --force takes its queues all the same"
+                "{name} lives: stop it first; --force takes its queues all the same"
             ),
             Self::Register(error) => write!(f, "cannot read the register: {error}"),
-            Self::Unknown(name) => write!(f, "the register knows no gateway {name}"),
+            Self::Unknown(name) => write!(f, "the register knows no queues of {name}"),
             Self::Record(error) => error.fmt(f),
             Self::Denied {
                 name,
@@ -77,7 +77,7 @@ impl<E: Error> fmt::Display for DrainError<E> {
                 reason,
             } => write!(
                 f,
-                "{name}: account {account:?}: {reason}; its gateway goes on"
+                "{name}: account {account:?}: {reason}; nothing has changed"
             ),
             Self::Unchanged(name) => write!(f, "{name}: stopped, nothing was changed"),
             Self::Unreadable { name, unreadable } => write!(
@@ -86,7 +86,7 @@ impl<E: Error> fmt::Display for DrainError<E> {
             ),
             Self::Taken { name, left } => write!(
                 f,
-                "{name}: another gateway has taken the queues, with {}; most often it is the one of \
+                "{name}: another process has taken the queues, with {}; most often it is the one of \
                  that name, which is back",
                 messages(*left)
             ),
