@@ -10,6 +10,7 @@
 #   pebble                 ACME server: built as a Go module where Go is present
 #   etcd                   the register of clusters: unpacked into target/test-tools/etcd, so that no
 #                          daemon is left on the machine
+#   promtool               checks the alarms: unpacked from Debian's prometheus in the same way
 #   python3-dkim           verifies signatures, signs, seals by ARC with python3-authres
 #   libmail-dkim-perl      verifies signatures
 #   mutt, bsd-mailx, s-nail, git send-email
@@ -153,22 +154,23 @@ unpack_opensmtpd() {
     rm -rf "$tools/packages"
 }
 
-# A static program: nothing else is needed to run it, nor root to unpack it.
-unpack_etcd() {
-    local into="$tools/etcd"
-    [[ -x "$into/usr/bin/etcd" ]] && return 0
+# unpack_alone NAME PACKAGE PROGRAM: a program of Go, which needs neither other packages nor root, into
+# target/test-tools/NAME.
+unpack_alone() {
+    local into="$tools/$1" package="$2" program="$3"
+    [[ -x "$into/$program" ]] && return 0
     if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
-        skip etcd "no apt-get on this machine"
+        skip "$1" "no apt-get on this machine"
         return 0
     fi
     [[ -n "$why" ]] || update_once
-    say "unpacking etcd-server into target/test-tools/etcd"
+    say "unpacking $package into target/test-tools/$1"
     rm -rf "$tools/packages" "$into"
     mkdir -p "$tools/packages" "$into"
-    if ! (cd "$tools/packages" && apt-get download -q etcd-server >/dev/null 2>&1); then
-        skip etcd "apt-get download failed"
+    if ! (cd "$tools/packages" && apt-get download -q "$package" >/dev/null 2>&1); then
+        skip "$1" "apt-get download failed"
     else
-        dpkg -x "$tools"/packages/etcd-server_*.deb "$into"
+        dpkg -x "$tools/packages/$package"_*.deb "$into"
     fi
     rm -rf "$tools/packages"
 }
@@ -253,7 +255,8 @@ install rsync rsync
 install shellcheck shellcheck
 unpack_exim
 unpack_opensmtpd
-unpack_etcd
+unpack_alone etcd etcd-server usr/bin/etcd
+command -v promtool >/dev/null || unpack_alone prometheus prometheus usr/bin/promtool
 build_pebble
 build_suite pjdfstest 0.2.2
 build_suite fsx 0.3.2

@@ -1,26 +1,51 @@
-//! Reference pages are printed by the program itself; a page that differs from the output is out of
-//! date.
+//! Reference pages are printed by the program itself, or made from a file that the program does not read; a page that
+//! differs is out of date.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use crate::finding::{Finding, Outcome};
+use crate::watching;
 use crate::workspace::Workspace;
 
 /// Folder of the pages, relative to the root.
 const FOLDER: &str = "docs/reference";
 
-/// Each page, and the arguments of `vere` that print the page.
-const PAGES: &[(&str, &[&str])] = &[
-    ("docs/reference/config.md", &["config", "reference"]),
+/// The source of a page.
+enum Source {
+    /// `vere` with these arguments prints the page.
+    Printed(&'static [&'static str]),
+    /// A function here makes the page.
+    Made(fn(&Workspace) -> Result<String, String>),
+}
+
+/// Each page and its source.
+const PAGES: &[(&str, Source)] = &[
+    (
+        "docs/reference/alarms.md",
+        Source::Made(watching::alarm_page),
+    ),
+    (
+        "docs/reference/config.md",
+        Source::Printed(&["config", "reference"]),
+    ),
     (
         "docs/reference/volume.md",
-        &["config", "reference", "--volume"],
+        Source::Printed(&["config", "reference", "--volume"]),
     ),
 ];
 
-/// Compares every page with the output of the program.
+impl Source {
+    fn text(&self, workspace: &Workspace) -> Result<String, String> {
+        match self {
+            Self::Printed(arguments) => printed(workspace, arguments),
+            Self::Made(make) => make(workspace),
+        }
+    }
+}
+
+/// Compares every page with its source.
 pub(crate) fn check(workspace: &Workspace) -> Outcome {
     let mut findings: Vec<Finding> = workspace
         .files
@@ -31,16 +56,10 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
                 .iter()
                 .any(|(page, _)| Path::new(page) == file.as_path())
         })
-        .map(|file| {
-            Finding::new(
-                file,
-                0,
-                "no command prints this page (xtask/src/generated.rs)",
-            )
-        })
+        .map(|file| Finding::new(file, 0, "nothing makes this page (xtask/src/generated.rs)"))
         .collect();
-    for (page, arguments) in PAGES {
-        match printed(workspace, arguments) {
+    for (page, source) in PAGES {
+        match source.text(workspace) {
             Err(error) => findings.push(Finding::new(*page, 0, error)),
             Ok(now) => findings.extend(difference(page, &workspace.text(Path::new(page)), &now)),
         }
@@ -51,8 +70,8 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
 /// Writes every page anew.
 pub(crate) fn write(workspace: &Workspace) -> Outcome {
     let mut findings = Vec::new();
-    for (page, arguments) in PAGES {
-        let written = printed(workspace, arguments).and_then(|text| {
+    for (page, source) in PAGES {
+        let written = source.text(workspace).and_then(|text| {
             fs::write(workspace.root.join(page), text).map_err(|error| error.to_string())
         });
         findings.extend(written.err().map(|error| Finding::new(*page, 0, error)));
@@ -97,7 +116,7 @@ fn difference(page: &str, committed: &str, now: &str) -> Option<Finding> {
         .zip(now.lines())
         .take_while(|(old, new)| old == new)
         .count();
-    let what = "differs from what the program prints: run `cargo xtask generated --write`";
+    let what = "differs from its source: run `cargo xtask generated --write`";
     Some(Finding::new(page, same + 1, what))
 }
 

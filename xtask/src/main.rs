@@ -19,6 +19,7 @@ mod prose;
 mod shell;
 mod sizes;
 mod standards;
+mod watching;
 mod words;
 mod workspace;
 
@@ -78,6 +79,11 @@ const CHECKS: &[Check] = &[
         run: prose::check,
     },
     Check {
+        name: "watching",
+        about: "alarms and dashboards name what exists (promtool)",
+        run: watching::check,
+    },
+    Check {
         name: "locked",
         about: "number of locked packages",
         run: locked::check,
@@ -109,7 +115,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "generated",
-        about: "docs/reference is what the program prints",
+        about: "docs/reference is what program and alarms say",
         run: generated::check,
     },
     Check {
