@@ -176,6 +176,11 @@ impl Report<'_> {
                 account.domain()
             ),
         ];
+        let [gateway, store, front] = self.plan.ports.all_metrics();
+        notes.push(format!(
+            "metrics for Prometheus are at http://127.0.0.1:{gateway}/metrics, and at the ports {store} (mail store) \
+             and {front} (front)"
+        ));
         if self.plan.ports == Ports::HIGH {
             notes.push(format!(
                 "you are not root, so the ports are {}; other systems deliver to port 25",
@@ -246,6 +251,7 @@ impl Report<'_> {
                 "submissions": ports.submissions,
                 "imaps": ports.imaps,
                 "lmtp": ports.lmtp,
+                "metrics": ports.metrics,
             },
             "dns": self.records().iter().map(record).collect::<Vec<_>>(),
             "notes": self.notes(),

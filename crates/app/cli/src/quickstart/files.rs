@@ -24,6 +24,8 @@ pub(super) struct Ports {
     pub(super) submissions: u16,
     pub(super) imaps: u16,
     pub(super) lmtp: u16,
+    /// The endpoint of the gateway's metrics; the next two ports are those of mail store and front.
+    pub(super) metrics: u16,
 }
 
 impl Ports {
@@ -34,6 +36,7 @@ impl Ports {
         submissions: 465,
         imaps: 993,
         lmtp: 24,
+        metrics: 9625,
     };
     /// Ports that every user may open.
     pub(super) const HIGH: Self = Self {
@@ -42,7 +45,13 @@ impl Ports {
         submissions: 2465,
         imaps: 2993,
         lmtp: 2424,
+        metrics: 2625,
     };
+
+    /// The ports of the metrics of gateway, mail store and front.
+    pub(super) const fn all_metrics(&self) -> [u16; 3] {
+        [self.metrics, self.metrics + 1, self.metrics + 2]
+    }
 }
 
 impl fmt::Display for Ports {
@@ -53,6 +62,7 @@ impl fmt::Display for Ports {
             submissions,
             imaps,
             lmtp: _,
+            metrics: _,
         } = self;
         write!(
             f,
@@ -151,6 +161,7 @@ impl Plan {
         } else {
             "[tls]\ncertificate = \"tls/cert.pem\"\nkey = \"tls/key.pem\"\n".to_owned()
         };
+        let [gateway, store, front] = ports.all_metrics();
         format!(
             "# Made by: vere quickstart {account}. All settings: vere config reference\n\
              version = 1\nhostname = \"{hostname}\"\ndata = {data}\n{user}\n\
@@ -158,7 +169,9 @@ impl Plan {
              [submission]\nlisten = [\"{all}:{}\"]\n\n\
              [submissions]\nlisten = [\"{all}:{}\"]\n\n\
              [imaps]\nlisten = [\"{all}:{}\"]\n\n\
-             [lmtp]\nlisten = [\"127.0.0.1:{}\"]\n\n{tls}\n[dkim]\n",
+             [lmtp]\nlisten = [\"127.0.0.1:{}\"]\n\n{tls}\n[dkim]\n\n\
+             [metrics]\nlisten = \"127.0.0.1:{gateway}\"\nstore = \"127.0.0.1:{store}\"\n\
+             front = \"127.0.0.1:{front}\"\n",
             ports.smtp, ports.submission, ports.submissions, ports.imaps, ports.lmtp
         )
     }

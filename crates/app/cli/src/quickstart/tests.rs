@@ -51,7 +51,16 @@ fn makes_a_system_that_the_printed_password_opens() {
         settings.relay.networks.is_empty() && settings.auth.plaintext_networks.networks.is_empty()
     );
     let text = std::fs::read_to_string(dir.join("vere.toml")).unwrap();
-    assert!(text.lines().count() < 30, "{text}");
+    assert!(text.lines().count() < 36, "{text}");
+    let metrics = &settings.metrics;
+    let port = u16::try_from(value["ports"]["metrics"].as_u64().unwrap()).unwrap();
+    for (own, after) in [metrics.listen, metrics.store, metrics.front]
+        .into_iter()
+        .zip(0..)
+    {
+        let expected = std::net::SocketAddr::from(([127, 0, 0, 1], port + after));
+        assert_eq!(own, Some(expected), "on loopback and nowhere else");
+    }
     let you = AccountName::parse("you@example.org").unwrap();
     assert_eq!(login(&dir, &value), Login::Accepted(you.clone()));
     let directory = vere_login::directory::open(&settings).unwrap();

@@ -123,7 +123,7 @@ sections! {
 
     "metrics" Always, "Metrics for monitoring, in OpenMetrics over HTTP." {
         fixed listen: Address, Nothing("no endpoint"),
-            "Address and port, such as `127.0.0.1:2080`. There is no authentication: keep the endpoint on loopback or a management network.";
+            "Address and port, such as `127.0.0.1:9625`, which `vere quickstart` writes. There is no authentication: keep the endpoint on loopback or a management network.";
         fixed store: Address, Nothing("no endpoint"),
             "Address and port for the metrics of the mail store, which is a separate process.";
         fixed front: Address, Nothing("no endpoint"),
