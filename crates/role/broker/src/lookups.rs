@@ -346,7 +346,7 @@ pub(super) async fn both(
 fn records(name: &str, found: RecordsAnswer) -> Answer {
     match found {
         RecordsAnswer::Found(records) => {
-            Answer::Records(Records::new(records.into_iter().map(record)))
+            Answer::Records(Records::new(records.into_iter().filter_map(record)))
         }
         RecordsAnswer::None => Answer::Nothing(NoRecords::NoData),
         RecordsAnswer::NoSuchName => Answer::Nothing(NoRecords::NoSuchName),
@@ -367,12 +367,14 @@ const fn kind_of(kind: RecordType) -> RecordKind {
     }
 }
 
-fn record(record: Found) -> Record {
-    match record {
+/// A record that a worker may ask for; [`kind_of`] asks for no other.
+fn record(record: Found) -> Option<Record> {
+    Some(match record {
         Found::A(address) => Record::A(address),
         Found::Aaaa(address) => Record::Aaaa(address),
         Found::Mx(preference, host) => Record::Mx(preference, host),
         Found::Ptr(name) => Record::Ptr(name),
         Found::Txt(text) => Record::Txt(text),
-    }
+        Found::Caa(..) | Found::Srv(..) => return None,
+    })
 }

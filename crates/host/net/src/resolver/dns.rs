@@ -40,7 +40,10 @@ impl Data {
         RECORD_OCTETS
             + match self {
                 Self::Plain(Plain::A(_) | Plain::Aaaa(_)) => 0,
-                Self::Plain(Plain::Mx(_, name) | Plain::Ptr(name)) => name.capacity(),
+                Self::Plain(Plain::Mx(_, name) | Plain::Ptr(name) | Plain::Srv(_, name)) => {
+                    name.capacity()
+                }
+                Self::Plain(Plain::Caa(tag, value)) => tag.capacity() + value.capacity(),
                 Self::Plain(Plain::Txt(text)) => text.capacity(),
                 Self::Tlsa(tlsa) => tlsa.data.capacity(),
             }
@@ -268,6 +271,8 @@ const fn type_of(kind: RecordKind) -> RecordType {
         RecordKind::Mx => RecordType::MX,
         RecordKind::Ptr => RecordType::PTR,
         RecordKind::Txt => RecordType::TXT,
+        RecordKind::Caa => RecordType::CAA,
+        RecordKind::Srv => RecordType::SRV,
     }
 }
 
@@ -278,6 +283,11 @@ fn data(data: &RData) -> Option<Data> {
         RData::MX(mx) => Plain::Mx(mx.preference, host_name(&mx.exchange)),
         RData::PTR(name) => Plain::Ptr(host_name(name)),
         RData::TXT(txt) => Plain::Txt(txt.txt_data.concat()),
+        RData::CAA(caa) => Plain::Caa(
+            caa.tag.to_ascii_lowercase(),
+            String::from_utf8_lossy(&caa.value).into_owned(),
+        ),
+        RData::SRV(srv) => Plain::Srv(srv.port, host_name(&srv.target)),
         RData::TLSA(tlsa) => {
             return Some(Data::Tlsa(Tlsa {
                 usage: tlsa.cert_usage.into(),

@@ -15,6 +15,10 @@ pub enum RecordKind {
     Ptr,
     /// Texts.
     Txt,
+    /// Authorities that may issue certificates (RFC 8659).
+    Caa,
+    /// Hosts and ports of a service (RFC 2782).
+    Srv,
 }
 
 /// A record. Names have lower case and no trailing dot; the root is empty.
@@ -30,6 +34,10 @@ pub enum Record {
     Ptr(String),
     /// The strings of a text, joined.
     Txt(Vec<u8>),
+    /// The tag in lower case and the value of an authority.
+    Caa(String, String),
+    /// Port and host of a service; the root as host means that there is no service.
+    Srv(u16, String),
 }
 
 /// Returns the name under which the DNS has the names of an address (RFC 1035 section 3.5, RFC 3596 section 2.5).

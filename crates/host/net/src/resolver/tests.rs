@@ -154,7 +154,17 @@ fn a_wrong_line_is_named() {
         (
             "x.test SRV 1",
             1,
-            "the type must be A, AAAA, MX, PTR, TXT, CNAME or FAIL",
+            "SRV needs priority, weight, port and a host",
+        ),
+        (
+            "x.test CAA x issue y",
+            1,
+            "CAA needs flags, a tag and a value",
+        ),
+        (
+            "x.test NS y",
+            1,
+            "the type must be A, AAAA, MX, PTR, TXT, CAA, SRV, CNAME or FAIL",
         ),
     ];
     for (text, line, problem) in cases {

@@ -4,11 +4,11 @@
 //! zone   = *( line LF )
 //! line   = [ name type [ value ] ] [ ( "#" / ";" ) comment ]
 //! name   = DNS name, "*." name for all below it without records of their own, or "*" for all
-//! type   = "A" / "AAAA" / "MX" / "PTR" / "TXT" / "CNAME" / "FAIL"
+//! type   = "A" / "AAAA" / "MX" / "PTR" / "TXT" / "CAA" / "SRV" / "CNAME" / "FAIL"
 //! ```
 //!
 //! The value of MX is a preference and a host (`0 .` is the null MX), the value of TXT may be
-//! quoted, and FAIL, without a value, makes every lookup of the name a temporary failure.
+//! quoted, CAA has flags, tag and value, SRV priority, weight, port and host, and FAIL, without a value, makes every lookup of the name a temporary failure.
 
 use std::collections::HashMap;
 use std::fs;
@@ -38,6 +38,8 @@ enum Data {
     Mx(u16, String),
     Ptr(String),
     Txt(String),
+    Caa(String, String),
+    Srv(u16, String),
     Cname(String),
     Fail,
 }
@@ -156,6 +158,10 @@ impl Zone {
             }
             (Data::Ptr(name), RecordKind::Ptr) => Some(Record::Ptr(name.clone())),
             (Data::Txt(text), RecordKind::Txt) => Some(Record::Txt(text.as_bytes().to_vec())),
+            (Data::Caa(tag, value), RecordKind::Caa) => {
+                Some(Record::Caa(tag.clone(), value.clone()))
+            }
+            (Data::Srv(port, host), RecordKind::Srv) => Some(Record::Srv(*port, host.clone())),
             _ => None,
         })
     }
@@ -236,9 +242,11 @@ fn record(line: &str) -> Result<Option<(String, Data)>, &'static str> {
 }
 
 fn data(kind: &str, value: &str) -> Result<Data, &'static str> {
-    if kind == "TXT" {
-        let quoted = value.strip_prefix('"').and_then(|v| v.strip_suffix('"'));
-        return Ok(Data::Txt(quoted.unwrap_or(value).to_owned()));
+    match kind {
+        "TXT" => return Ok(Data::Txt(unquoted(value).to_owned())),
+        // A value may have semicolons, too.
+        "CAA" => return caa(value).ok_or("CAA needs flags, a tag and a value"),
+        _ => {}
     }
     let value = value.split(['#', ';']).next().unwrap_or_default().trim();
     match kind {
@@ -255,8 +263,36 @@ fn data(kind: &str, value: &str) -> Result<Data, &'static str> {
         "FAIL" if value.is_empty() => Ok(Data::Fail),
         "FAIL" => Err("FAIL has no value"),
         "MX" => mx(value).ok_or("MX needs a preference and a host"),
-        _ => Err("the type must be A, AAAA, MX, PTR, TXT, CNAME or FAIL"),
+        "SRV" => srv(value).ok_or("SRV needs priority, weight, port and a host"),
+        _ => Err("the type must be A, AAAA, MX, PTR, TXT, CAA, SRV, CNAME or FAIL"),
     }
+}
+
+fn unquoted(value: &str) -> &str {
+    let quoted = value.strip_prefix('"').and_then(|v| v.strip_suffix('"'));
+    quoted.unwrap_or(value)
+}
+
+fn caa(value: &str) -> Option<Data> {
+    let (flags, rest) = value.split_once(char::is_whitespace)?;
+    flags.parse::<u8>().ok()?;
+    let (tag, value) = rest.trim_start().split_once(char::is_whitespace)?;
+    let value = unquoted(value.trim());
+    Some(Data::Caa(tag.to_ascii_lowercase(), value.to_owned()))
+}
+
+fn srv(value: &str) -> Option<Data> {
+    let words: Vec<&str> = value.split_whitespace().collect();
+    let [priority, weight, port, host] = words.as_slice() else {
+        return None;
+    };
+    priority.parse::<u16>().ok()?;
+    weight.parse::<u16>().ok()?;
+    let host = match *host {
+        "." => String::new(),
+        host => one_name(host)?,
+    };
+    Some(Data::Srv(port.parse().ok()?, host))
 }
 
 fn mx(value: &str) -> Option<Data> {
