@@ -100,7 +100,7 @@ fn serve(args: &DemoArgs) -> Result<Outcome, Failure> {
         .transpose()?;
     let text = banner::text("Veredarius is running.", &config, &settings, address);
     let extra = Extra {
-        level: log.as_ref().map(Level::of),
+        level: log.as_ref().map(|log| Level::of(log, "supervisor")),
         roles: roles.into_iter().collect(),
         when_ready: Some(Box::new(move || {
             // A closed output is no reason not to run.

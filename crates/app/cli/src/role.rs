@@ -95,11 +95,12 @@ pub(super) fn run(
     }
     let config = file::find(config)?;
     let settings = Arc::new(role_settings(&config)?);
-    let log = log::start(&settings, &spec.process(instance.as_deref()))?;
+    let process = spec.process(instance.as_deref());
+    let log = log::start(&settings, &process)?;
     run(Start {
         settings,
         config,
-        level: Level::of(&log),
+        level: Level::of(&log, &process),
         instance,
     })?;
     Ok(Outcome::Exit(ExitCode::SUCCESS))

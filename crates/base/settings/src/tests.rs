@@ -36,6 +36,17 @@ fn one_error(rest: &str, line: usize, key: &str, words: &str) {
 }
 
 #[test]
+fn the_example_file_is_accepted_with_and_without_its_route() {
+    let text = include_str!("../../../../docs/examples/vere.toml");
+    let (before, route) = text.split_once("# [[route]]").unwrap();
+    let with_route = format!("{before}[[route]]{}", route.replace("\n# ", "\n"));
+    for text in [text, &with_route] {
+        let parsed = Settings::parse(text, "/etc/vere/vere.toml");
+        assert!(parsed.is_ok(), "{parsed:?}");
+    }
+}
+
+#[test]
 fn smallest_file_is_two_lines_and_has_every_default() {
     let settings = parse("").unwrap();
     assert_eq!(settings.hostname, "mx.example.org");
@@ -227,6 +238,21 @@ fn every_section_together() {
         !format!("{settings:?}").contains("very secret"),
         "secrets stay out of logs"
     );
+}
+
+#[test]
+fn the_mta_of_x400_has_a_level_of_its_own_in_the_log() {
+    let level = |lines: &str| {
+        let text = format!(
+            "version = 1\nhostname = \"mx.example.org\"\n[log]\nlevel = \"debug\"\n\
+             [x400]\nlisten = [\"127.0.0.1:1102\"]\ndomain = \"C=GB; A=Carrier\"\n{lines}"
+        );
+        let settings = Settings::parse(&text, "vere.toml").unwrap();
+        assert_eq!(settings.log_level_of("gateway"), LogLevel::Debug);
+        settings.log_level_of("x400")
+    };
+    assert_eq!(level(""), LogLevel::Error);
+    assert_eq!(level("log_level = \"info\"\n"), LogLevel::Info);
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use vere_units::{ByteSize, Secret, Span};
 
+use crate::watching::LogLevel;
+
 /// An X.400 MTA.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct X400 {
@@ -40,6 +42,8 @@ pub struct X400 {
     pub audit: bool,
     /// The age at which a day of the audit log is removed; zero keeps every day.
     pub audit_keep: Span,
+    /// The least important level that the MTA writes to the log.
+    pub log_level: LogLevel,
     /// The socket for gateways and commands.
     pub socket: PathBuf,
     /// Everything below the data folder that belongs to the MTA.

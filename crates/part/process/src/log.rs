@@ -10,7 +10,7 @@ use vere_telemetry::log::{self, LevelHandle, LogError, LogHandle, LogLevel, LogO
 /// When the environment asks for what is not understood, or there is a log already.
 pub fn start(settings: &Settings, role: &str) -> Result<LogHandle, LogError> {
     log::init(&LogOptions {
-        level: level(settings.log.level),
+        level: level(settings.log_level_of(role)),
         format: match settings.log.format {
             LogFormat::Text => log::LogFormat::Text,
             LogFormat::Json => log::LogFormat::Json,
@@ -29,18 +29,29 @@ const fn level(level: vere_settings::LogLevel) -> LogLevel {
     }
 }
 
-/// The level of the process's log.
+/// The level of the process's log, as the settings have it for the role.
 #[derive(Debug, Clone)]
-pub struct Level(LevelHandle);
+pub struct Level {
+    handle: LevelHandle,
+    role: String,
+}
 
 impl Level {
-    /// That of this log.
-    pub fn of(log: &LogHandle) -> Self {
-        Self(log.level())
+    /// That of this log, which `role` writes.
+    pub fn of(log: &LogHandle, role: &str) -> Self {
+        Self {
+            handle: log.level(),
+            role: role.to_owned(),
+        }
+    }
+
+    /// The level of these settings.
+    pub fn wanted(&self, settings: &Settings) -> vere_settings::LogLevel {
+        settings.log_level_of(&self.role)
     }
 
     /// Sets it as settings want it that have come into force.
     pub fn set(&self, wanted: vere_settings::LogLevel) {
-        self.0.set(level(wanted));
+        self.handle.set(level(wanted));
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn run(args: &ServeArgs, config: &ConfigArg, roles: &Roles) -> Result
     };
     let settings = with_flags(args, settings)?;
     let log = log::start(&settings, "dnsbl")?;
-    let reload = file.map(|path| (path, Level::of(&log)));
+    let reload = file.map(|path| (path, Level::of(&log, "dnsbl")));
     (roles.dnsbl)(&settings, reload)?;
     Ok(Outcome::Exit(ExitCode::SUCCESS))
 }

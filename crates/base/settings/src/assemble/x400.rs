@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{Assembly, yes_or_no};
+use super::{Assembly, log_level, yes_or_no};
 use crate::kind::host_and_port;
 use crate::x400::{
     X400, X400Border, X400Expire, X400Gateway, X400Password, X400Peer, X400Route, X400User,
@@ -38,6 +38,7 @@ impl Assembly {
                 archive_keep: self.need("x400.archive_keep"),
                 audit: self.choice("x400.audit", yes_or_no),
                 audit_keep: self.need("x400.audit_keep"),
+                log_level: self.choice("x400.log_level", log_level),
                 socket: self.path("x400.socket"),
                 folder: self.data.join("x400"),
                 routes: self.each("x400.route", |at| self.x400_route(at)),

@@ -45,6 +45,8 @@ sections! {
             "Whether the audit log is written: a line of JSON for each association, arrival, attempt, delivery and report.";
         fixed audit_keep: Span(0, 36_500 * DAY), Is("\"90d\""),
             "Age at which a day of the audit log is removed. 0 keeps the log for ever.";
+        live log_level: Choice(&["error", "warn", "info", "debug", "trace"]), Is("\"error\""),
+            "The least important level that the MTA writes to the log, in place of `log.level`: the audit log has what becomes of messages and associations.";
         fixed socket: Path, Is("\"{data}/x400/attach.sock\""),
             "The socket for gateways and `vere x400 send` (docs/internals/attach.md), at most 107 bytes. Whoever opens the socket sends as anybody, so only the system's user has access.";
     }
