@@ -104,6 +104,7 @@ mod tests {
             "import",
             "export",
             "dial",
+            "dns",
             "trace",
             "sendmail",
             "serve",
@@ -111,7 +112,9 @@ mod tests {
             "quarantine",
             "filter",
             "explain",
+            "reload",
             "reports",
+            "status",
             "x400",
         ];
         for name in &names {

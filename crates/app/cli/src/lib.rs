@@ -11,20 +11,25 @@ mod config_arg;
 mod demo;
 mod dial;
 mod dkim;
+mod dns;
 mod dnsbl;
 mod domain;
 mod examples;
 mod explain;
+mod figures;
 mod filter;
+mod finding;
 mod json;
 mod pages;
 mod quarantine;
 mod queue;
 mod quickstart;
+mod reload;
 mod reports;
 mod role;
 mod roles;
 mod spool;
+mod status;
 mod trace;
 
 use std::ffi::OsString;
@@ -53,6 +58,25 @@ enum Command {
     Serve {
         #[command(flatten)]
         config: ConfigArg,
+    },
+    /// Put the edited settings in force, and wait until every role has applied them.
+    ///
+    /// Prints which settings changed. Settings that need a restart refuse the reload as a whole. Exit code 1: refused, or a
+    /// role keeps its earlier settings.
+    Reload {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: reload::ReloadArgs,
+    },
+    /// Print the state of the whole system: roles, queues, replicas, certificates, disks, with a remedy for each finding.
+    ///
+    /// Exit codes as of monitoring plugins, 0: OK, 1: warning, 2: critical, 3: unknown.
+    Status {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: status::StatusArgs,
     },
     /// Write a working configuration, create the first account, and print the remaining steps.
     Quickstart(quickstart::QuickstartArgs),
@@ -83,6 +107,13 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: dkim::DkimCommand,
+    },
+    /// Check the DNS records that mail of the local domains needs.
+    Dns {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: dns::DnsCommand,
     },
     /// Serve, ask, check and convert block lists.
     Dnsbl {
@@ -249,15 +280,18 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Serve { config } => {
             let (path, settings) = config.load()?;
             let log = log::start(&settings, "supervisor")?;
-            let level = Level::of(&log);
+            let level = Level::of(&log, "supervisor");
             let exit = vere_supervisor::run(settings, &path, level)?;
             return Ok(Outcome::Exit(exit));
         }
+        Command::Reload { config, args } => return reload::run(&args, &config.load()?.1),
+        Command::Status { config, args } => return Ok(status::run(&args, &config)),
         Command::Quickstart(args) => quickstart::run(&args)?,
         Command::Account { config, command } => account::run(&command, &config.load()?.1)?,
         Command::Domain { config, command } => domain::run(&command, &config.load()?.1)?,
         Command::Alias { config, command } => alias::run(&command, &config.load()?.1)?,
         Command::Dkim { config, command } => dkim::run(&command, &config.load()?.1)?,
+        Command::Dns { config, command } => return dns::run(&command, &config.load()?.1),
         Command::Dnsbl { config, command } => return dnsbl::run(&command, &config, roles),
         Command::Filter { config, command } => return filter::run(&command, &config.load()?.1),
         Command::CheckConfig { config, args } => {

@@ -18,6 +18,7 @@ use vere_login::directory::create;
 
 use super::account::{explained, generate, new_credentials};
 use super::config::memory::write_drop_in;
+use super::dns::public_addresses;
 use vere_process::failure::Failure;
 
 use dns::Record;
@@ -154,19 +155,32 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn records(&self) -> Vec<Record> {
-        let mut records = dns::records(self.account.domain(), self.hostname, &self.plan.ports);
+        let mut records = dns::records(&dns::Place {
+            domain: self.account.domain(),
+            hostname: self.hostname,
+            ports: &self.plan.ports,
+            addresses: &public_addresses(),
+            acme: self.plan.acme,
+        });
         records.extend(self.keys.iter().map(dns::of_key));
         records
     }
 
     fn next(&self) -> String {
-        format!("vere serve -c {}", quoted(&self.plan.config()))
+        match self.plan.has_unit() {
+            true => "systemctl enable --now vere".to_owned(),
+            false => format!("vere serve -c {}", quoted(&self.plan.config())),
+        }
     }
 
     /// Returns the notes for the operator, without the DNS records.
     fn notes(&self) -> Vec<String> {
         let (account, hostname) = (self.account, self.hostname);
         let mut notes = vec![
+            format!(
+                "once the records are published and the system runs, look for faults with: vere dns check {}",
+                account.domain()
+            ),
             format!(
                 "ask whoever gave you the IP address to let its reverse record (PTR) say {hostname}"
             ),

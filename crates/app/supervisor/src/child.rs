@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use vere_control::supervision::{ProcessState, RoleEnd, RoleState};
 
 use super::backoff::Backoff;
 use super::notify::Notice;
 use super::role::{Readiness, Role};
 use super::timing::Timing;
+use super::watch::FIRST_SETTINGS;
 
 /// A role that seems silent is looked at again after this time: when it was the supervisor that stood
 /// still (a stopped process, a frozen machine), what the role said meanwhile is still to be read.
@@ -66,7 +68,24 @@ pub(super) struct Supervised {
     overdue: bool,
     /// Settings were accepted while it started; it may have read the ones before.
     reload_when_ready: bool,
+    settings: SettingsOfChild,
+    /// What it said last about its start or its settings.
+    said: Option<String>,
+    /// Unexpected ends, and the last of them.
+    restarts: u64,
+    last_end: Option<(Instant, String)>,
     timing: Timing,
+}
+
+/// Numbers of settings, as a role knows them.
+#[derive(Debug, Clone, Copy)]
+struct SettingsOfChild {
+    /// Accepted last.
+    accepted: u64,
+    /// Those that its process was told to read, by its start or by a signal.
+    told: u64,
+    /// Those that its process has applied, or refused with a complaint.
+    applied: u64,
 }
 
 impl Supervised {
@@ -79,6 +98,14 @@ impl Supervised {
             early_exits: 0,
             overdue: false,
             reload_when_ready: false,
+            settings: SettingsOfChild {
+                accepted: FIRST_SETTINGS,
+                told: FIRST_SETTINGS,
+                applied: 0,
+            },
+            said: None,
+            restarts: 0,
+            last_end: None,
             timing,
         }
     }
@@ -138,6 +165,8 @@ impl Supervised {
         tracing::info!(role = %self.role.name, pid, "role started");
         self.reload_when_ready = false;
         self.overdue = false;
+        self.said = None;
+        self.settings.told = self.settings.accepted;
         let process = Process {
             child,
             started: now,
@@ -149,6 +178,7 @@ impl Supervised {
             },
             Readiness::Spawned => {
                 self.was_ready = true;
+                self.settings.applied = self.settings.told;
                 State::Ready {
                     process,
                     deadline: None,
@@ -159,21 +189,31 @@ impl Supervised {
     }
 
     /// Takes what the process said. Returns true when it has just become ready.
-    pub(super) fn notified(&mut self, notice: Notice, now: Instant) -> bool {
+    pub(super) fn notified(&mut self, notice: &Notice, now: Instant) -> bool {
         let timing = self.timing;
-        self.overdue = notice == Notice::WatchdogTrigger;
+        self.overdue = *notice == Notice::WatchdogTrigger;
+        if let Notice::Status(text) = notice {
+            self.said = Some(text.clone()).filter(|text| !text.is_empty());
+        }
         match (&mut self.state, notice) {
             (State::Starting { .. }, Notice::Ready) => {
                 self.was_ready = true;
+                self.said = None;
+                self.settings.applied = self.settings.told;
                 self.become_ready(now + timing.watchdog);
                 if std::mem::take(&mut self.reload_when_ready) {
-                    self.signal(Signal::SIGHUP);
+                    self.tell_of_settings();
                 }
                 return true;
             }
             (State::Starting { deadline, .. }, _) => *deadline = now + timing.start_silence,
             (State::Ready { deadline, .. }, Notice::WatchdogTrigger) => *deadline = Some(now),
-            (State::Ready { deadline, .. }, _) => *deadline = Some(now + timing.watchdog),
+            (State::Ready { deadline, .. }, _) => {
+                *deadline = Some(now + timing.watchdog);
+                if *notice == Notice::Ready {
+                    self.settings.applied = self.settings.told;
+                }
+            }
             (State::Stopping { .. } | State::Down { .. }, _) => {}
         }
         false
@@ -190,12 +230,51 @@ impl Supervised {
         };
     }
 
-    /// Has the process read its settings again, once it is ready for that.
-    pub(super) fn reload(&mut self) {
+    /// Has the process read the settings of this number, once it is ready for that.
+    pub(super) fn reload(&mut self, accepted: u64) {
+        self.settings.accepted = accepted;
+        if !self.role.reloads {
+            self.settings.told = accepted;
+            self.settings.applied = accepted;
+            return;
+        }
         match self.state {
-            State::Ready { .. } => self.signal(Signal::SIGHUP),
+            State::Ready { .. } => self.tell_of_settings(),
             State::Starting { .. } => self.reload_when_ready = true,
             State::Stopping { .. } | State::Down { .. } => {}
+        }
+    }
+
+    /// Has the process, which is ready, read the settings that were accepted last.
+    fn tell_of_settings(&mut self) {
+        self.settings.told = self.settings.accepted;
+        self.said = None;
+        self.signal(Signal::SIGHUP);
+        if self.role.readiness == Readiness::Spawned {
+            self.settings.applied = self.settings.told;
+        }
+    }
+
+    /// The state for people and programs.
+    pub(super) fn shown(&self, now: Instant) -> RoleState {
+        let age = |at: Instant| now.saturating_duration_since(at).as_secs();
+        RoleState {
+            name: self.role.name.clone(),
+            state: match self.state {
+                State::Down { .. } => ProcessState::Down,
+                State::Starting { .. } => ProcessState::Starting,
+                State::Ready { .. } => ProcessState::Ready,
+                State::Stopping { .. } => ProcessState::Stopping,
+            },
+            pid: self.pid(),
+            uptime_seconds: self.process().map(|process| age(process.started)),
+            restarts: self.restarts,
+            last_end: self.last_end.as_ref().map(|(at, status)| RoleEnd {
+                seconds_ago: age(*at),
+                status: status.clone(),
+            }),
+            settings: self.settings.applied,
+            complaint: self.said.clone(),
         }
     }
 
@@ -286,6 +365,9 @@ impl Supervised {
         let pause = if expected {
             Duration::ZERO
         } else {
+            self.restarts += 1;
+            let said = status.map_or_else(|| "status unknown".to_owned(), |is| is.to_string());
+            self.last_end = Some((now, said));
             self.backoff.failed()
         };
         self.early_exits += u32::from(!self.was_ready);

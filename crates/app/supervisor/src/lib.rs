@@ -11,6 +11,7 @@
 //! | crash | restart after 50 ms, doubling to 10 s while it keeps dying young |
 //! | silence | no `WATCHDOG=1` in 30 s: killed, then as a crash |
 //! | SIGHUP | settings parsed, files that they name looked at; if right, kept in `accepted.toml` and roles told; if wrong, the old stay |
+//! | `vere reload`, `vere status` | as SIGHUP, with an answer; the state of the roles; over `supervisor.sock` |
 //! | SIGTERM, SIGINT | gateway stopped, then the nodes; 30 s each, then SIGKILL; exit 0 |
 //! | second SIGINT | all killed, exit 130 |
 //! | full disk | a file of 4 MiB, `ballast` in the data folder, is removed when a role ends before it is ready and the disk is full, and made again when there is room |
@@ -19,6 +20,7 @@
 //! Roles talk to the supervisor by `sd_notify(3)`, as the supervisor itself does with systemd, so a
 //! role can also be run by systemd directly.
 
+mod asked;
 mod backoff;
 mod ballast;
 mod child;
@@ -42,6 +44,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use vere_control::supervision::supervisor_socket;
 use vere_settings::Settings;
 
 use vere_process::log::Level;
@@ -131,15 +134,26 @@ pub fn run_with(
     let plan = Plan {
         roles,
         reload: Box::new(move || {
-            let settings = snapshot.reload()?;
+            let (settings, changed) = snapshot.reload()?;
             if let Some(level) = &extra.level {
-                level.set(settings.log.level);
+                level.set(level.wanted(settings));
             }
-            Ok(())
+            Ok(changed)
         }),
         when_ready: extra.when_ready,
     };
     let watch = Watch::new(plan, &settings.data, Timing::DEFAULT)?;
     watch::report_signals(watch.reports())?;
+    let _socket = command_socket(&settings, &watch);
     watch.run()
+}
+
+/// Serves `vere status` and `vere reload`, if the socket can be opened: mail matters more than these commands.
+fn command_socket(settings: &Settings, watch: &Watch) -> Option<asked::Socket> {
+    let path = supervisor_socket(settings);
+    asked::serve(&path, watch.reports())
+        .inspect_err(|error| {
+            tracing::warn!(%error, path = %path.display(), "no socket for `vere status` and `vere reload`");
+        })
+        .ok()
 }

@@ -18,7 +18,7 @@ use nix::sys::socket::{
 const DATAGRAM_LENGTH_MAX: usize = 4096;
 
 /// What a child says about itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Notice {
     /// `READY=1`: start-up or reload is finished.
     Ready,
@@ -26,6 +26,8 @@ pub(super) enum Notice {
     Watchdog,
     /// `WATCHDOG=trigger`: the child itself asks to be replaced.
     WatchdogTrigger,
+    /// `STATUS=`: what the child does, or why it keeps its settings.
+    Status(String),
     /// Any other datagram: a sign of life during a long start.
     Other,
 }
@@ -115,7 +117,10 @@ fn parse(datagram: &[u8]) -> Vec<Notice> {
             b"READY=1" => Notice::Ready,
             b"WATCHDOG=1" => Notice::Watchdog,
             b"WATCHDOG=trigger" => Notice::WatchdogTrigger,
-            _ => Notice::Other,
+            _ => match line.strip_prefix(b"STATUS=") {
+                Some(text) => Notice::Status(String::from_utf8_lossy(text).into_owned()),
+                None => Notice::Other,
+            },
         })
         .collect()
 }
@@ -128,7 +133,11 @@ mod tests {
     fn lines_become_notices() {
         assert_eq!(
             parse(b"READY=1\nSTATUS=serving\nWATCHDOG=1\n"),
-            [Notice::Ready, Notice::Other, Notice::Watchdog]
+            [
+                Notice::Ready,
+                Notice::Status("serving".to_owned()),
+                Notice::Watchdog
+            ]
         );
         assert_eq!(parse(b"WATCHDOG=trigger"), [Notice::WatchdogTrigger]);
         assert_eq!(parse(b""), []);

@@ -105,20 +105,22 @@ impl Snapshot {
         &self.path
     }
 
-    /// Takes the edited file over, whole or not at all. Gives what it says.
-    pub(super) fn reload(&mut self) -> Result<&Settings, SupervisorError> {
+    /// Takes the edited file over, whole or not at all. Returns its settings, and the keys whose values changed.
+    pub(super) fn reload(&mut self) -> Result<(&Settings, Vec<String>), SupervisorError> {
         let text = read(&self.config_path)?;
         let settings = parse(&text, &self.config_path)?;
-        let keys = self.settings.changes(&settings).restart;
-        if !keys.is_empty() {
-            return Err(SupervisorError::NeedsRestart { keys });
+        let changes = self.settings.changes(&settings);
+        if !changes.restart.is_empty() {
+            return Err(SupervisorError::NeedsRestart {
+                keys: changes.restart,
+            });
         }
         check_named(&settings, &self.config_path, &text)?;
         kept::forget_changed(&self.settings, &settings);
         write(&self.path, &text)?;
         kept::tidy(&settings, false);
         self.settings = Arc::new(settings);
-        Ok(&self.settings)
+        Ok((&self.settings, changes.live))
     }
 }
 
@@ -174,7 +176,8 @@ mod tests {
         let (config, mut snapshot) = snapshot(folder.path());
         let text = fs::read_to_string(&config).unwrap() + "[limits]\nrecipients_max = 200\n";
         fs::write(&config, &text).unwrap();
-        snapshot.reload().unwrap();
+        let (_, changed) = snapshot.reload().unwrap();
+        assert_eq!(changed, ["limits.recipients_max"]);
         assert_eq!(snapshot.settings.limits.recipients_max, 200);
         assert_eq!(fs::read_to_string(snapshot.path()).unwrap(), text);
     }

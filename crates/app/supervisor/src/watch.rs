@@ -20,6 +20,12 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use vere_control::Answer;
+use vere_control::supervision::{
+    Accepted, RefusedReload, SupervisorRequest, SystemPhase, SystemState,
+};
+
+use super::asked::Asked;
 use super::ballast::Ballast;
 use super::child::Supervised;
 use super::error::SupervisorError;
@@ -34,6 +40,9 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// Exits of a role before it was first ready after which the whole start counts as failed.
 const EARLY_EXITS_MAX: u32 = 3;
 
+/// Number of the settings of the start.
+pub(super) const FIRST_SETTINGS: u64 = 1;
+
 /// What happens to the supervisor.
 #[derive(Debug)]
 pub(super) enum Event {
@@ -43,10 +52,13 @@ pub(super) enum Event {
     Notified { pid: u32, notices: Vec<Notice> },
     /// A child has ended and waits to be collected.
     Exited { pid: u32 },
+    /// A command asks.
+    Asked(Asked),
 }
 
-/// Checks and accepts the settings file again; the old settings stay in force when it fails.
-pub(super) type Reload = Box<dyn FnMut() -> Result<(), SupervisorError> + Send>;
+/// Checks and accepts the settings file again, and returns the keys that changed; the old settings stay in force when
+/// it fails.
+pub(super) type Reload = Box<dyn FnMut() -> Result<Vec<String>, SupervisorError> + Send>;
 
 /// What to supervise.
 pub(super) struct Plan {
@@ -82,6 +94,11 @@ pub(super) struct Watch {
     interrupts: u32,
     heartbeat: Option<(Duration, Instant)>,
     ballast: Ballast,
+    started: Instant,
+    /// Number of the accepted settings.
+    settings: u64,
+    /// The last reload, if it was refused.
+    refused: Option<(Instant, String)>,
 }
 
 impl Watch {
@@ -111,6 +128,9 @@ impl Watch {
             interrupts: 0,
             heartbeat: watchdog_interval().map(|every| (every, Instant::now())),
             ballast: Ballast::of(folder),
+            started: Instant::now(),
+            settings: FIRST_SETTINGS,
+            refused: None,
         })
     }
 
@@ -252,6 +272,10 @@ impl Watch {
             Event::Signal(signal) => self.signalled(signal),
             Event::Notified { pid, notices } => self.notified(pid, &notices, now),
             Event::Exited { pid } => self.exited(pid, now),
+            // A command that is gone needs no answer.
+            Event::Asked(Asked { request, answer }) => {
+                let _ = answer.try_send(self.answer(request, now));
+            }
         }
     }
 
@@ -264,7 +288,7 @@ impl Watch {
     fn notified(&mut self, pid: u32, notices: &[Notice], now: Instant) {
         let Some(child) = self.child(pid) else { return };
         for notice in notices {
-            if child.notified(*notice, now) {
+            if child.notified(notice, now) {
                 tracing::info!(role = %child.role.name, pid, "role is ready");
             }
         }
@@ -298,7 +322,10 @@ impl Watch {
 
     fn signalled(&mut self, signal: Signal) {
         match signal {
-            Signal::SIGHUP if self.phase != Phase::Stopping => self.reload(),
+            Signal::SIGHUP if self.phase != Phase::Stopping => {
+                // The log has the reason of a refusal.
+                let _ = self.reload();
+            }
             Signal::SIGTERM | Signal::SIGINT => {
                 self.interrupts += u32::from(signal == Signal::SIGINT);
                 if self.interrupts > 1 {
@@ -314,22 +341,71 @@ impl Watch {
         }
     }
 
-    /// Takes the new settings whole, or keeps the old ones and says why.
-    fn reload(&mut self) {
+    /// Takes the new settings whole, or keeps the old ones and returns the reason.
+    fn reload(&mut self) -> Result<Accepted, String> {
         if let Ok(time) = NotifyState::monotonic_usec_now() {
             tell(&[NotifyState::Reloading, time]);
         }
-        match (self.reload)() {
-            Ok(()) => {
-                tracing::info!("settings reloaded");
-                self.children
-                    .iter_mut()
-                    .filter(|child| child.role.reloads)
-                    .for_each(Supervised::reload);
+        let reloaded = (self.reload)().map_err(|error| error.to_string());
+        let reloaded = match reloaded {
+            Ok(changed) => Ok(self.accepted(changed)),
+            Err(error) => {
+                tracing::error!(%error, "reload refused, the old settings stay in force");
+                self.refused = Some((Instant::now(), error.clone()));
+                Err(error)
             }
-            Err(error) => tracing::error!(%error, "reload refused, the old settings stay in force"),
-        }
+        };
         tell(&[NotifyState::Ready]);
+        reloaded
+    }
+
+    /// Has the roles apply the settings that were just accepted.
+    fn accepted(&mut self, changed: Vec<String>) -> Accepted {
+        tracing::info!("settings reloaded");
+        self.settings += 1;
+        self.refused = None;
+        for child in &mut self.children {
+            child.reload(self.settings);
+        }
+        Accepted {
+            settings: self.settings,
+            changed,
+        }
+    }
+
+    fn answer(&mut self, request: SupervisorRequest, now: Instant) -> Answer {
+        let value = match request {
+            SupervisorRequest::Status => serde_json::to_value(self.state(now)),
+            SupervisorRequest::Reload if self.phase == Phase::Stopping => {
+                return Answer::Error("the system is stopping".to_owned());
+            }
+            SupervisorRequest::Reload => match self.reload() {
+                Ok(accepted) => serde_json::to_value(accepted),
+                Err(reason) => return Answer::Error(reason),
+            },
+        };
+        value.map_or_else(|error| Answer::Error(error.to_string()), Answer::Ok)
+    }
+
+    fn state(&self, now: Instant) -> SystemState {
+        let age = |at: Instant| now.saturating_duration_since(at).as_secs();
+        let refused = self.refused.as_ref().map(|(at, reason)| RefusedReload {
+            seconds_ago: age(*at),
+            reason: reason.clone(),
+        });
+        SystemState {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            phase: match self.phase {
+                Phase::Starting => SystemPhase::Starting,
+                Phase::Running => SystemPhase::Running,
+                Phase::Stopping => SystemPhase::Stopping,
+            },
+            uptime_seconds: age(self.started),
+            settings: self.settings,
+            refused,
+            roles: self.children.iter().map(|child| child.shown(now)).collect(),
+        }
     }
 }
 

@@ -12,6 +12,8 @@ pub enum Peer {
     Gateway,
     /// The mail store.
     Store,
+    /// The supervisor.
+    Supervisor,
 }
 
 impl fmt::Display for Peer {
@@ -19,6 +21,7 @@ impl fmt::Display for Peer {
         f.write_str(match self {
             Self::Gateway => "gateway",
             Self::Store => "mail store",
+            Self::Supervisor => "supervisor",
         })
     }
 }
@@ -49,7 +52,7 @@ pub enum AskError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The gateway's answer has another form, such as that of another version.
+    /// The answer has another form, such as that of another version.
     Form(serde_json::Error),
 }
 
@@ -76,7 +79,10 @@ impl fmt::Display for AskError {
                 "cannot talk to the {peer} on {}: {source}",
                 socket.display()
             ),
-            Self::Form(error) => write!(f, "the gateway's answer cannot be read: {error}"),
+            Self::Form(error) => write!(
+                f,
+                "the answer cannot be read: {error}; a restart is needed after an upgrade"
+            ),
         }
     }
 }

@@ -8,6 +8,7 @@ mod quarantine;
 pub mod queues;
 mod requests;
 mod rows;
+pub mod supervision;
 mod top;
 
 use std::io::{self, BufRead as _, BufReader, Write as _};

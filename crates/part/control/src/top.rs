@@ -15,6 +15,9 @@ pub struct TopSample {
     pub millis: u64,
     /// Reason why new mail is refused at present.
     pub closed: Option<String>,
+    /// Whether deliveries may begin: the owner holds the lease of its queues. Absent from earlier versions.
+    #[serde(default)]
+    pub delivers: Option<bool>,
     /// Sums of all queues.
     pub totals: TopTotals,
     /// Limited resources.

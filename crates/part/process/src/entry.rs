@@ -42,6 +42,13 @@ pub fn notify_ready() {
     tell(&[NotifyState::Ready]);
 }
 
+/// Ends a reload whose settings this role could not apply, with the reason, which `vere reload` and `vere status` print.
+pub fn notify_kept(reason: &str) {
+    // A line end would begin another notice.
+    let reason = reason.replace(['\n', '\r'], "; ");
+    tell(&[NotifyState::Status(&reason), NotifyState::Ready]);
+}
+
 /// Tells the supervisor that this role is alive. To be called from the loop that does the work, not
 /// from a separate thread: a heartbeat beside a stuck loop would be a lie.
 ///

@@ -111,14 +111,19 @@ impl Signals {
 pub fn reload<E: Error>(config: &Path, level: &Level, apply: impl Fn(Settings) -> Result<(), E>) {
     let reloaded = role_settings(config).map_err(Failure::from);
     let applied = reloaded.and_then(|settings| {
-        let wanted = settings.log.level;
+        let wanted = level.wanted(&settings);
         apply(settings)?;
         level.set(wanted);
         Ok(())
     });
     match applied {
-        Ok(()) => tracing::info!(config = %config.display(), "configuration reloaded"),
-        Err(error) => tracing::error!(%error, "configuration kept: the new one is wrong"),
+        Ok(()) => {
+            tracing::info!(config = %config.display(), "configuration reloaded");
+            entry::notify_ready();
+        }
+        Err(error) => {
+            tracing::error!(%error, "configuration kept: the new one is wrong");
+            entry::notify_kept(&error.to_string());
+        }
     }
-    entry::notify_ready();
 }

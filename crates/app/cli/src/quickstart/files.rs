@@ -183,6 +183,17 @@ impl Plan {
         is_service.then_some(Path::new(DROP_IN))
     }
 
+    /// Whether the unit of the package starts the system: systemd runs, and has the unit.
+    pub(super) fn has_unit(&self) -> bool {
+        let is_unit = |folder: &str| Path::new(folder).join("vere.service").exists();
+        self.root
+            && self.dir == Path::new(ETC)
+            && Path::new("/run/systemd/system").is_dir()
+            && [UNITS, "/usr/lib/systemd/system", "/lib/systemd/system"]
+                .into_iter()
+                .any(is_unit)
+    }
+
     /// Creates the directories; the configuration directory may already exist.
     pub(super) fn make_folders(&self) -> Result<(), Failure> {
         make_folder(&self.dir, 0o755)?;

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use vere_control::supervision::ask_supervisor;
+
 use super::super::role::Listener;
 use super::*;
 
@@ -111,6 +113,10 @@ fn played_role() {
             vere_process::entry::notify_ready();
         }
         "steady" => vere_process::entry::notify_ready(),
+        "obedient" => return follows_reloads(vere_process::entry::notify_ready),
+        "unwilling" => {
+            return follows_reloads(|| vere_process::entry::notify_kept("line 1\nline 2"));
+        }
         "supervisor" => return played_supervisor(),
         "hung" => {
             vere_process::entry::notify_ready();
@@ -124,13 +130,24 @@ fn played_role() {
     }
 }
 
+/// Becomes ready and does something at each SIGHUP.
+fn follows_reloads(at_reload: impl Fn()) {
+    let mut signals = Signals::new([SIGHUP]).unwrap();
+    vere_process::entry::notify_ready();
+    for _ in 0..1000 {
+        signals.pending().for_each(|_| at_reload());
+        thread::sleep(Duration::from_millis(100));
+        vere_process::entry::notify_watchdog();
+    }
+}
+
 /// A whole supervisor with one role, which takes signals as the real one does.
 fn played_supervisor() {
     let folder = std::env::current_dir().unwrap();
     let roles = vec![helper("steady", &folder)];
     let plan = Plan {
         roles,
-        reload: Box::new(|| Ok(())),
+        reload: Box::new(|| Ok(Vec::new())),
         when_ready: Some(Box::new(|| fs::write("ready", "all\n").unwrap())),
     };
     let watch = Watch::new(plan, &folder, QUICK).unwrap();
@@ -198,7 +215,7 @@ impl Drop for Running {
 }
 
 fn start(roles: Vec<Role>) -> Running {
-    Running::start(roles, Box::new(|| Ok(())))
+    Running::start(roles, Box::new(|| Ok(Vec::new())))
 }
 
 /// Exit codes can only be compared by their debug form.
@@ -220,7 +237,7 @@ fn a_crashed_role_is_back_at_once() {
         ..QUICK
     };
     let role = shell("crashing", &marks.path(), script);
-    let running = Running::start_timed(vec![role], Box::new(|| Ok(())), timing);
+    let running = Running::start_timed(vec![role], Box::new(|| Ok(Vec::new())), timing);
     marks.wait("starts", 3);
     assert_success(running.stop());
 }
@@ -258,7 +275,7 @@ fn a_role_that_does_not_stop_is_killed() {
         ..QUICK
     };
     let role = shell("stubborn", &marks.path(), script);
-    let running = Running::start_timed(vec![role], Box::new(|| Ok(())), timing);
+    let running = Running::start_timed(vec![role], Box::new(|| Ok(Vec::new())), timing);
     marks.wait("starts", 1);
     let begun = Instant::now();
     // It would never end by itself.
@@ -372,7 +389,7 @@ fn an_accepted_reload_reaches_the_roles_and_a_refused_one_does_not() {
                 keys: vec!["smtp.listen".to_owned()],
             })
         } else {
-            Ok(())
+            Ok(Vec::new())
         }
     });
     let running = Running::start(vec![shell("role", &marks.path(), script)], reload);
@@ -407,4 +424,131 @@ fn clients_wait_while_the_listening_role_is_away() {
     assert_eq!(marks.wait("names", 2)[0], "smtp");
     assert!(marks.wait("fds", 1)[0].contains("socket:"));
     assert_success(running.stop());
+}
+
+/// How long a command waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A supervisor with its socket for commands.
+struct Asked {
+    running: Running,
+    folder: tempfile::TempDir,
+    _socket: super::super::asked::Socket,
+}
+
+impl Asked {
+    fn start(roles: Vec<Role>, reload: Reload) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let running = Running::start(roles, reload);
+        let path = folder.path().join("supervisor.sock");
+        let socket = super::super::asked::serve(&path, running.reports.clone()).unwrap();
+        Self {
+            running,
+            folder,
+            _socket: socket,
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("supervisor.sock")
+    }
+
+    fn state(&self) -> SystemState {
+        let asked = ask_supervisor(&self.path(), SupervisorRequest::Status, PATIENCE);
+        asked.unwrap().expect("a supervisor")
+    }
+
+    fn reload(&self) -> Result<Accepted, vere_control::AskError> {
+        let asked = ask_supervisor(&self.path(), SupervisorRequest::Reload, PATIENCE);
+        asked.map(|accepted| accepted.expect("a supervisor"))
+    }
+
+    /// Waits for a state of the system.
+    fn wait(&self, holds: impl Fn(&SystemState) -> bool) -> SystemState {
+        let mut last = None;
+        for _ in 0..3000 {
+            let state = self.state();
+            if holds(&state) {
+                return state;
+            }
+            last = Some(state);
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("never so: {last:?}");
+    }
+}
+
+#[test]
+fn a_command_reloads_and_sees_which_roles_have_followed() {
+    let marks = Marks::new();
+    let roles = vec![
+        helper("obedient", &marks.path()),
+        helper("unwilling", &marks.path()),
+    ];
+    let asked = Asked::start(roles, Box::new(|| Ok(vec!["limits.x".to_owned()])));
+    let state = asked.wait(|state| state.phase == SystemPhase::Running);
+    assert_eq!((state.settings, state.roles[0].settings), (1, 1));
+    let accepted = asked.reload().unwrap();
+    assert_eq!(
+        (accepted.settings, &accepted.changed[..]),
+        (2, &["limits.x".to_owned()][..])
+    );
+    let state = asked.wait(|state| state.roles.iter().all(|role| role.settings == 2));
+    assert_eq!(state.roles[0].complaint, None);
+    assert_eq!(state.roles[1].complaint.as_deref(), Some("line 1; line 2"));
+    assert_success(asked.running.stop());
+}
+
+#[test]
+fn a_refused_reload_is_answered_and_remembered() {
+    let marks = Marks::new();
+    let mut calls = 0;
+    let reload: Reload = Box::new(move || {
+        calls += 1;
+        match calls {
+            1 => Err(SupervisorError::NeedsRestart {
+                keys: vec!["smtp.listen".to_owned()],
+            }),
+            _ => Ok(Vec::new()),
+        }
+    });
+    let asked = Asked::start(vec![helper("obedient", &marks.path())], reload);
+    asked.wait(|state| state.phase == SystemPhase::Running);
+    let refused = asked.reload().unwrap_err();
+    assert!(refused.to_string().contains("smtp.listen"), "{refused}");
+    let state = asked.wait(|state| state.refused.is_some());
+    assert_eq!(state.settings, 1);
+    asked.reload().unwrap();
+    let state = asked.wait(|state| state.roles[0].settings == 2);
+    assert_eq!(state.refused, None);
+    assert_success(asked.running.stop());
+}
+
+#[test]
+fn a_command_sees_ends_of_roles() {
+    let marks = Marks::new();
+    let role = shell("crashing", &marks.path(), "sleep 0.1; exit 3");
+    let asked = Asked::start(vec![role], Box::new(|| Ok(Vec::new())));
+    let state = asked.wait(|state| state.roles[0].restarts >= 2);
+    let end = state.roles[0].last_end.as_ref().unwrap();
+    assert_eq!(end.status, "exit status: 3");
+    assert_success(asked.running.stop());
+}
+
+#[test]
+fn whoever_sends_garbage_or_nothing_holds_no_other_command_up() {
+    let marks = Marks::new();
+    let asked = Asked::start(
+        vec![helper("steady", &marks.path())],
+        Box::new(|| Ok(Vec::new())),
+    );
+    let connect = || std::os::unix::net::UnixStream::connect(asked.path()).unwrap();
+    let _silent = connect();
+    let mut talker = connect();
+    std::io::Write::write_all(&mut talker, b"GET / HTTP/1.1\n").unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut talker, &mut said).unwrap();
+    assert!(said.contains("expected a request in JSON"), "{said}");
+    asked.wait(|state| state.phase == SystemPhase::Running);
+    assert_success(asked.running.stop());
 }

@@ -69,6 +69,7 @@ pub(super) async fn sample<T: Trade>(
         time: now.to_string(),
         millis: now.as_millis(),
         closed: receiving.closed,
+        delivers: Some(own.host.link.may_deliver()),
         totals: totals(groups),
         budgets: budgets(own, (receiving.clients, receiving.bodies), fullest),
         heaviest: receiving.heaviest,

@@ -8,6 +8,7 @@ use vere_units::ByteSize;
 
 use super::sample::{Rates, Row};
 use super::screen::{Mode, Screen, Sort};
+use crate::figures::{age, dash};
 use vere_control::{Budget, HeaviestClient, ReplicaLine};
 
 /// Columns of a budget, with the gap behind the budget.
@@ -133,7 +134,7 @@ fn top(screen: &Screen, width: u16) -> Vec<Line<'static>> {
             count(totals.in_flight as u64),
             rate(look.rates.map(|rates| rates.came)),
             rate(look.rates.map(|rates| rates.left)),
-            age(totals.oldest_seconds),
+            totals.oldest_seconds.map_or_else(dash, age),
         )),
     ];
     let in_line = usize::from((width / BUDGET_WIDTH).clamp(1, 3));
@@ -284,7 +285,7 @@ fn line(row: &Row, width: usize) -> String {
         count(queue.in_flight as u64),
         of(|rates| rates.came),
         of(|rates| rates.left),
-        age(queue.oldest_seconds),
+        queue.oldest_seconds.map_or_else(dash, age),
         latency(queue.latency_ms),
         format!("{}/{}", queue.connections, queue.connections_max),
         marks(row).0,
@@ -403,18 +404,6 @@ fn rate(rate: Option<f64>) -> String {
         None => "-".to_owned(),
         Some(rate) if rate > 0.0 && rate < 99.95 => format!("{rate:.1}"),
         Some(rate) => format!("{rate:.0}"),
-    }
-}
-
-/// At most four columns for a hundred years.
-fn age(seconds: Option<u64>) -> String {
-    match seconds {
-        None => "-".to_owned(),
-        Some(seconds @ ..60) => format!("{seconds}s"),
-        Some(seconds @ ..3_600) => format!("{}m", seconds / 60),
-        Some(seconds @ ..86_400) => format!("{}h", seconds / 3_600),
-        Some(seconds @ ..86_313_600) => format!("{}d", seconds / 86_400),
-        Some(seconds) => format!("{}y", seconds / 31_536_000),
     }
 }
 

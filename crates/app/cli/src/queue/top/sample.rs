@@ -147,6 +147,7 @@ pub(super) mod tests {
             time: "2026-11-22T05:00:00.000Z".to_owned(),
             millis,
             closed: None,
+            delivers: Some(true),
             totals: TopTotals {
                 messages: queues.iter().map(|queue| queue.messages).sum(),
                 came: sum(|queue| queue.came),

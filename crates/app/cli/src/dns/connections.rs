@@ -1,0 +1,105 @@
+//! Port 25 in both directions, and the certificate that senders see.
+
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use vere_net::tls::PeerCertificate;
+use vere_outbound::hosts::Host;
+use vere_outbound::{Hosts, Opened, Outbound, Unroutable};
+use vere_queue::{Place, TlsWish};
+
+use super::row::Row;
+use super::subject::Subject;
+
+/// How long a host may take to accept a connection.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Whether this host answers at port 25 as senders reach it, with which certificate.
+pub(super) async fn incoming(subject: &Subject, outbound: &Outbound) -> Vec<Row> {
+    const CHECK: &str = "port 25 in";
+    let host_name = &subject.hostname;
+    let remedy = "open port 25 in the firewalls of machine and provider; behind NAT, check from another network";
+    let Ok(hosts) = find(outbound, &subject.domain).await else {
+        // The check of the exchangers tells about it.
+        return Vec::new();
+    };
+    let mut own = hosts.hosts.iter().filter(|host| host.name == *host_name);
+    let Some(host) = own.next() else {
+        return Vec::new();
+    };
+    match outbound.open(&hosts, host).await {
+        Ok(mut opened) => {
+            let rows = vec![
+                Row::ok(CHECK, format!("{} answers", opened.remote)),
+                certificate(host_name, &opened),
+            ];
+            opened.quit().await;
+            rows
+        }
+        Err(error) => {
+            let text = format!("{host_name} gives no service: {}", error.into_reply());
+            vec![Row::critical(CHECK, text, remedy)]
+        }
+    }
+}
+
+fn certificate(host: &str, opened: &Opened) -> Row {
+    const CHECK: &str = "certificate";
+    let Some(tls) = &opened.tls else {
+        return Row::warning(
+            CHECK,
+            format!("{host} offers no STARTTLS"),
+            "set [tls] or [acme]: mail comes in the clear until then",
+        );
+    };
+    match &tls.certificate {
+        PeerCertificate::Invalid(_, problem) => Row::warning(
+            CHECK,
+            format!("the certificate of {host} proves nothing: {problem}"),
+            format!("set [acme], or a certificate for {host} of a public authority"),
+        ),
+        _ => Row::ok(
+            CHECK,
+            format!("{host} has a valid certificate, {}", tls.version),
+        ),
+    }
+}
+
+/// Whether connections to port 25 of others are possible: many providers forbid them.
+pub(super) async fn outgoing(probe: &str, outbound: &Outbound) -> Row {
+    const CHECK: &str = "port 25 out";
+    let remedy = "ask the provider to open port 25 outwards, or send through a relay: [[route]] domain = \"*\"";
+    let hosts = match find(outbound, probe).await {
+        Ok(hosts) => hosts,
+        Err(reason) => {
+            let remedy = "see that this machine's resolver works: [resolver] servers";
+            return Row::critical(
+                CHECK,
+                format!("{probe} cannot be looked up: {reason}"),
+                remedy,
+            );
+        }
+    };
+    let mut last = "no address".to_owned();
+    for address in hosts.hosts.iter().flat_map(Host::sockets).take(4) {
+        match timeout(PATIENCE, TcpStream::connect(address)).await {
+            Ok(Ok(_)) => return Row::ok(CHECK, format!("{address} ({probe}) answers")),
+            Ok(Err(error)) => last = error.to_string(),
+            Err(_) => last = format!("no answer within {} s", PATIENCE.as_secs()),
+        }
+    }
+    Row::critical(
+        CHECK,
+        format!("no MX host of {probe} can be reached: {last}"),
+        remedy,
+    )
+}
+
+async fn find(outbound: &Outbound, domain: &str) -> Result<Hosts, String> {
+    let destination = Place::Domain(domain.to_owned()).with(TlsWish::None);
+    outbound.find(&destination).await.map_err(|why| match why {
+        Unroutable::Permanent { reply, .. } => reply,
+        Unroutable::Temporary(reply) | Unroutable::Site(reply) => reply,
+    })
+}

@@ -1,0 +1,233 @@
+//! The policies of the domain: SPF, DMARC, MTA-STS, CAA.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use vere_judging::Names;
+use vere_net::resolver::{Record, RecordKind, RecordsAnswer};
+use vere_net::sts::StsAnswer;
+use vere_outbound::Outbound;
+use vere_spf::{Session, SpfResult};
+
+use super::row::Row;
+use super::subject::{Subject, listed};
+
+/// Addresses of documentation, which no policy means (RFC 5737, RFC 3849).
+const STRANGERS: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(203, 0, 113, 77)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0x77, 0, 0, 0, 0, 0x77)),
+];
+
+/// Whether the SPF policy allows this machine, and nobody else.
+pub(super) async fn spf(subject: &Subject) -> Vec<Row> {
+    const CHECK: &str = "spf";
+    let domain = &subject.domain;
+    let remedy = format!("publish: {domain}. TXT \"v=spf1 mx -all\"");
+    let texts = match subject.texts(CHECK, domain, "v=spf1").await {
+        Ok(texts) => texts,
+        Err(row) => return vec![row],
+    };
+    let [text] = texts.as_slice() else {
+        let text = match texts.len() {
+            0 => format!("{domain} has no SPF record"),
+            count => {
+                format!("{domain} has {count} SPF records, and receivers refuse more than one")
+            }
+        };
+        return vec![Row::critical(CHECK, text, remedy)];
+    };
+    let mut rows = Vec::new();
+    for address in &subject.addresses {
+        let result = evaluated(subject, *address).await;
+        if result != SpfResult::Pass {
+            rows.push(not_passed(subject, *address, result));
+        }
+    }
+    for stranger in STRANGERS {
+        match evaluated(subject, stranger).await {
+            SpfResult::Pass => rows.push(Row::critical(
+                CHECK,
+                format!("the policy allows everybody: {text}"),
+                remedy.clone(),
+            )),
+            SpfResult::Neutral => rows.push(Row::warning(
+                CHECK,
+                format!("the policy says nothing about other senders: {text}"),
+                "end it with -all, or with ~all while you try it",
+            )),
+            _ => continue,
+        }
+        break;
+    }
+    if rows.is_empty() {
+        rows.push(Row::ok(CHECK, text.clone()));
+    }
+    rows
+}
+
+async fn evaluated(subject: &Subject, client: IpAddr) -> SpfResult {
+    let sender = format!("postmaster@{}", subject.domain);
+    let session = Session {
+        client,
+        helo: &subject.hostname,
+        reverse_path: &sender,
+    };
+    vere_spf::check(&Names::new(subject.resolver.clone()), session).await
+}
+
+fn not_passed(subject: &Subject, address: IpAddr, result: SpfResult) -> Row {
+    let family = match address {
+        IpAddr::V4(_) => "ip4",
+        IpAddr::V6(_) => "ip6",
+    };
+    let remedy = match result {
+        SpfResult::PermError => {
+            "correct the record: a term is wrong, or the terms need more than ten look-ups"
+                .to_owned()
+        }
+        SpfResult::TempError => "see that the name servers of the names in it answer".to_owned(),
+        _ => format!(
+            "add mx or {family}:{address} to the record of {}",
+            subject.domain
+        ),
+    };
+    Row::critical("spf", format!("mail from {address} gets {result}"), remedy)
+}
+
+/// Whether receivers know what to do with forged mail.
+pub(super) async fn dmarc(subject: &Subject) -> Row {
+    const CHECK: &str = "dmarc";
+    let (domain, name) = (&subject.domain, format!("_dmarc.{}", subject.domain));
+    let remedy =
+        format!("publish: {name}. TXT \"v=DMARC1; p=none; rua=mailto:postmaster@{domain}\"");
+    let texts = match subject.texts(CHECK, &name, "v=DMARC1").await {
+        Ok(texts) => texts,
+        Err(row) => return row,
+    };
+    let [text] = texts.as_slice() else {
+        let text = match texts.len() {
+            0 => format!("{name} has no record: large receivers refuse bulk mail"),
+            count => format!("{name} has {count} records: receivers use none"),
+        };
+        return Row::critical(CHECK, text, remedy);
+    };
+    match tag(text, "p").as_deref() {
+        Some("none" | "quarantine" | "reject") => Row::ok(CHECK, text.clone()),
+        Some(other) => {
+            let text = format!("expected p=none, p=quarantine or p=reject; found p={other}");
+            Row::critical(CHECK, text, remedy)
+        }
+        None => Row::critical(
+            CHECK,
+            format!("the record has no policy (p=): {text}"),
+            remedy,
+        ),
+    }
+}
+
+/// The value of a tag in lower case.
+fn tag(text: &str, name: &str) -> Option<String> {
+    let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+    let mut values = pairs.filter(|(tag, _)| tag.trim().eq_ignore_ascii_case(name));
+    values
+        .next()
+        .map(|(_, value)| value.trim().to_ascii_lowercase())
+}
+
+/// Whether the authority that is asked for certificates may issue them (RFC 8659).
+pub(super) async fn caa(subject: &Subject) -> Row {
+    const CHECK: &str = "caa";
+    const AUTHORITY: &str = "letsencrypt.org";
+    let mut name = subject.hostname.as_str();
+    loop {
+        match subject.resolver.records(name, RecordKind::Caa).await {
+            RecordsAnswer::Found(records) => {
+                let issuers = issuers(&records);
+                let directory = subject.authority.as_deref().unwrap_or_default();
+                let is_asked = directory.contains(AUTHORITY);
+                let may = issuers.is_empty() || issuers.iter().any(|issuer| issuer == AUTHORITY);
+                return match is_asked && !may {
+                    true => Row::critical(
+                        CHECK,
+                        format!(
+                            "{name} forbids {AUTHORITY}, which is asked for certificates ([acme])"
+                        ),
+                        format!("publish: {name}. CAA 0 issue \"{AUTHORITY}\""),
+                    ),
+                    false => Row::ok(CHECK, format!("{name} allows {}", listed(&issuers))),
+                };
+            }
+            RecordsAnswer::TempFail(failure) => return Row::unanswered(CHECK, name, &failure),
+            RecordsAnswer::None | RecordsAnswer::NoSuchName => {}
+        }
+        match name.split_once('.') {
+            Some((_, parent)) if parent.contains('.') => name = parent,
+            _ => return Row::ok(CHECK, "no record: every authority may issue certificates"),
+        }
+    }
+}
+
+/// The names of authorities that may issue certificates for a name; `;` alone names none.
+fn issuers(records: &[Record]) -> Vec<String> {
+    let issue = records.iter().filter_map(|record| match record {
+        Record::Caa(tag, value) if tag == "issue" => Some(value),
+        _ => None,
+    });
+    issue
+        .map(|value| {
+            value
+                .split(';')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_ascii_lowercase()
+        })
+        .map(|name| {
+            if name.is_empty() {
+                "nobody".to_owned()
+            } else {
+                name
+            }
+        })
+        .collect()
+}
+
+/// Whether the policy of MTA-STS can be fetched and names the host. The policy may be missing.
+pub(super) async fn mta_sts(subject: &Subject, outbound: &Outbound) -> Vec<Row> {
+    const CHECK: &str = "mta-sts";
+    let (domain, host) = (&subject.domain, &subject.hostname);
+    let name = format!("_mta-sts.{domain}");
+    match subject.texts(CHECK, &name, "v=STSv1").await {
+        Ok(texts) if texts.is_empty() => {
+            return vec![Row::ok(
+                CHECK,
+                "no policy: TLS to this domain is as good as each sender wants",
+            )];
+        }
+        Ok(_) => {}
+        Err(row) => return vec![row],
+    }
+    vec![match outbound.sts_answer(domain).await {
+        StsAnswer::None => Row::critical(
+            CHECK,
+            format!("the record {name} cannot be understood"),
+            format!("publish: {name}. TXT \"v=STSv1; id=1\", with another id after each change"),
+        ),
+        StsAnswer::Unavailable(error) => Row::critical(
+            CHECK,
+            format!("the policy cannot be fetched: {error}"),
+            format!("serve https://mta-sts.{domain}/.well-known/mta-sts.txt, or remove {name}"),
+        ),
+        StsAnswer::Policy(held) if held.policy.names(host) => Row::ok(
+            CHECK,
+            format!("mode {}, names {host}", held.policy.mode.as_str()),
+        ),
+        StsAnswer::Policy(held) => Row::critical(
+            CHECK,
+            format!(
+                "the policy names {}, and not {host}",
+                held.policy.mx.join(", ")
+            ),
+            format!("add the line \"mx: {host}\" to the policy, and change the id in {name}"),
+        ),
+    }]
+}

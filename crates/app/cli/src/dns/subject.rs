@@ -1,0 +1,107 @@
+//! The domain that is checked, with what this machine knows about itself.
+
+use std::net::IpAddr;
+
+use nix::ifaddrs::getifaddrs;
+use vere_dkim::StoredKey;
+use vere_dnsbl::policy::is_public;
+use vere_net::resolver::{Resolver, TxtAnswer};
+
+use super::row::Row;
+use super::{keys, names, policies};
+
+/// The domain that is checked, with what this machine knows about itself.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) resolver: Resolver,
+    /// The domain in lower case, without a trailing dot.
+    pub(super) domain: String,
+    /// The host name of the settings: what EHLO says.
+    pub(super) hostname: String,
+    /// Public addresses of this machine.
+    pub(super) addresses: Vec<IpAddr>,
+    /// Keys that sign the domain's mail now or later.
+    pub(super) keys: Vec<StoredKey>,
+    /// Whether the settings have `[dkim]`.
+    pub(super) signs: bool,
+    /// Zones of block lists.
+    pub(super) lists: Vec<String>,
+    /// The directory of the authority (ACME), if one issues the certificate.
+    pub(super) authority: Option<String>,
+    /// Services with a record of their own, and their ports, if they are served.
+    pub(super) ports: [(&'static str, Option<u16>); 2],
+}
+
+impl Subject {
+    /// All checks that look at records only.
+    pub(super) async fn records(&self) -> Vec<Row> {
+        let mut rows = names::host(self).await;
+        rows.extend(names::reverse(self).await);
+        rows.extend(names::exchangers(self).await);
+        rows.extend(policies::spf(self).await);
+        rows.extend(keys::dkim(self).await);
+        rows.push(policies::dmarc(self).await);
+        rows.push(policies::caa(self).await);
+        rows.extend(names::services(self).await);
+        rows.extend(names::lists(self).await);
+        rows
+    }
+
+    /// The texts of a name that begin with this tag. A name that does not exist has none.
+    ///
+    /// # Errors
+    /// The row for name servers that do not answer.
+    pub(super) async fn texts(
+        &self,
+        check: &'static str,
+        name: &str,
+        tag: &str,
+    ) -> Result<Vec<String>, Row> {
+        match self.resolver.txt(name).await {
+            TxtAnswer::Found(texts) => Ok(texts
+                .into_iter()
+                .filter(|text| begins_with(text, tag))
+                .collect()),
+            TxtAnswer::None | TxtAnswer::NoSuchName => Ok(Vec::new()),
+            TxtAnswer::TempFail(failure) => Err(Row::unanswered(check, name, &failure)),
+        }
+    }
+
+    /// The addresses of this machine for people.
+    pub(super) fn own(&self) -> String {
+        listed(&self.addresses)
+    }
+}
+
+/// Whether a text has the tag of its version, as a whole word.
+fn begins_with(text: &str, tag: &str) -> bool {
+    let rest = text.trim_start().get(..tag.len());
+    let is_tag = rest.is_some_and(|head| head.eq_ignore_ascii_case(tag));
+    let behind = text.trim_start().chars().nth(tag.len());
+    is_tag && behind.is_none_or(|next| !next.is_alphanumeric())
+}
+
+/// Values in one line.
+pub(super) fn listed<T: ToString>(values: &[T]) -> String {
+    let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+    texts.join(", ")
+}
+
+/// The public addresses of this machine's interfaces, each once.
+pub(in super::super) fn public_addresses() -> Vec<IpAddr> {
+    let mut found: Vec<IpAddr> = Vec::new();
+    for interface in getifaddrs().into_iter().flatten() {
+        let Some(address) = interface.address else {
+            continue;
+        };
+        let v4 = address.as_sockaddr_in().map(|at| IpAddr::V4(at.ip()));
+        let v6 = address.as_sockaddr_in6().map(|at| IpAddr::V6(at.ip()));
+        if let Some(address) = v4.or(v6)
+            && is_public(address)
+            && !found.contains(&address)
+        {
+            found.push(address);
+        }
+    }
+    found
+}

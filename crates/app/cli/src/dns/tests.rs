@@ -1,0 +1,350 @@
+use vere_dkim::{KeyAlgorithm, StoredKey};
+use vere_net::resolver::{Resolver, Zone};
+use vere_units::Timestamp;
+
+use super::*;
+
+fn key() -> StoredKey {
+    let now = Timestamp::from_millis(0);
+    let algorithm = KeyAlgorithm::Ed25519Sha256;
+    StoredKey::generate("example.org", "s1", algorithm, 0, now, now).unwrap()
+}
+
+/// A zone in which everything is right; `KEY` stands for the public key's record.
+const ZONE: &str = r#"
+mx.example.org A 198.51.100.7
+mx.example.org AAAA 2001:db8::7
+7.100.51.198.in-addr.arpa PTR mx.example.org
+7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa PTR mx.example.org
+example.org MX 10 mx.example.org
+example.org TXT "v=spf1 mx -all"
+example.org TXT "another text"
+s1._domainkey.example.org TXT "KEY"
+_dmarc.example.org TXT "v=DMARC1; p=none; rua=mailto:postmaster@example.org"
+example.org CAA 0 issue "letsencrypt.org"
+_submissions._tcp.example.org SRV 0 1 465 mx.example.org
+_imaps._tcp.example.org SRV 0 1 993 mx.example.org
+listed.test A 127.0.0.2
+"#;
+
+/// The zone with one text replaced by another.
+fn zone(key: &StoredKey, from: &str, to: &str) -> Zone {
+    assert!(ZONE.contains(from), "{from}");
+    let text = ZONE.replacen(from, to, 1);
+    Zone::parse(&text.replace("KEY", &key.record_text())).unwrap()
+}
+
+fn subject(key: StoredKey, zone: Zone) -> Subject {
+    Subject {
+        resolver: Resolver::from_zone(zone),
+        domain: "example.org".to_owned(),
+        hostname: "mx.example.org".to_owned(),
+        addresses: vec![
+            "198.51.100.7".parse().unwrap(),
+            "2001:db8::7".parse().unwrap(),
+        ],
+        keys: vec![key],
+        signs: true,
+        lists: vec!["list.test".to_owned()],
+        authority: Some("https://acme-v02.api.letsencrypt.org/directory".to_owned()),
+        ports: [("_submissions._tcp", Some(465)), ("_imaps._tcp", Some(993))],
+    }
+}
+
+/// The findings after one change of the zone.
+async fn after(from: &str, to: &str) -> Vec<Row> {
+    let key = key();
+    let zone = zone(&key, from, to);
+    let mut rows = subject(key, zone).records().await;
+    rows.retain(|row| row.level > Level::Ok);
+    rows
+}
+
+#[tokio::test]
+async fn a_zone_without_faults_has_no_finding() {
+    let key = key();
+    let zone = zone(&key, "", "");
+    let rows = subject(key, zone).records().await;
+    let wrong: Vec<_> = rows.iter().filter(|row| row.level > Level::Ok).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let mut checks: Vec<&str> = rows.iter().map(|row| row.check).collect();
+    checks.dedup();
+    let all = [
+        "host", "reverse", "mx", "spf", "dkim", "dmarc", "caa", "srv", "lists",
+    ];
+    assert_eq!(checks, all);
+    let text = show::in_text(&[("example.org".to_owned(), rows)]);
+    assert!(text.ends_with("nothing to mend\n"), "{text}");
+}
+
+/// A change of the zone, the check that finds it, and a part of the finding and of its remedy.
+type Fault = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+const FAULTS: &[Fault] = &[
+    (
+        "mx.example.org A 198.51.100.7",
+        "mx.example.org A 198.51.100.8",
+        "host",
+        "198.51.100.8, and this machine has",
+        "publish: mx.example.org. A 198.51.100.7",
+    ),
+    (
+        "mx.example.org AAAA 2001:db8::7",
+        "mx.example.org AAAA 2001:db8::8",
+        "host",
+        "leads to 2001:db8::8",
+        "remove these addresses",
+    ),
+    (
+        "7.100.51.198.in-addr.arpa PTR mx.example.org",
+        "",
+        "reverse",
+        "198.51.100.7 has no name",
+        "your provider",
+    ),
+    (
+        "7.100.51.198.in-addr.arpa PTR mx.example.org",
+        "7.100.51.198.in-addr.arpa PTR host7.example.net",
+        "reverse",
+        "host7.example.net, which does not lead back",
+        "set the name of 198.51.100.7 to mx.example.org",
+    ),
+    (
+        "7.100.51.198.in-addr.arpa PTR mx.example.org",
+        "www.example.org A 198.51.100.7\n7.100.51.198.in-addr.arpa PTR www.example.org",
+        "reverse",
+        "EHLO says mx.example.org",
+        "set the name of 198.51.100.7",
+    ),
+    (
+        "7.100.51.198.in-addr.arpa PTR mx.example.org",
+        "7.100.51.198.in-addr.arpa FAIL",
+        "reverse",
+        "cannot be looked up",
+        "name servers",
+    ),
+    (
+        "example.org MX 10 mx.example.org",
+        "",
+        "mx",
+        "has no MX record",
+        "publish: example.org. MX 10 mx.example.org.",
+    ),
+    (
+        "example.org MX 10 mx.example.org",
+        "example.org MX 0 .",
+        "mx",
+        "takes no mail",
+        "publish: example.org. MX",
+    ),
+    (
+        "example.org MX 10 mx.example.org",
+        "example.org MX 10 mx.example.org\nexample.org MX 20 gone.example.org",
+        "mx",
+        "gone.example.org has no address",
+        "remove the MX record",
+    ),
+    (
+        "v=spf1 mx -all",
+        "spf1 mx -all",
+        "spf",
+        "has no SPF record",
+        "v=spf1 mx -all",
+    ),
+    (
+        "example.org TXT \"another text\"",
+        "example.org TXT \"v=spf1 a -all\"",
+        "spf",
+        "2 SPF records",
+        "publish: example.org. TXT",
+    ),
+    (
+        "v=spf1 mx -all",
+        "v=spf1 ip4:198.51.100.7 -all",
+        "spf",
+        "mail from 2001:db8::7 gets fail",
+        "ip6:2001:db8::7",
+    ),
+    (
+        "v=spf1 mx -all",
+        "v=spf1 mx mxx -all",
+        "spf",
+        "gets permerror",
+        "correct the record",
+    ),
+    (
+        "v=spf1 mx -all",
+        "v=spf1 mx +all",
+        "spf",
+        "allows everybody",
+        "-all",
+    ),
+    (
+        "v=spf1 mx -all",
+        "v=spf1 mx ?all",
+        "spf",
+        "says nothing about other senders",
+        "-all",
+    ),
+    (
+        "s1._domainkey.example.org TXT \"KEY\"",
+        "",
+        "dkim",
+        "s1._domainkey.example.org has no record",
+        "publish: s1._domainkey.example.org. IN TXT",
+    ),
+    (
+        "\"KEY\"",
+        "\"v=DKIM1; k=ed25519; p=\"",
+        "dkim",
+        "revoked",
+        "publish:",
+    ),
+    (
+        "\"KEY\"",
+        "\"v=DKIM1; k=ed25519; p=AAAA\"",
+        "dkim",
+        "another key",
+        "publish:",
+    ),
+    (
+        "\"KEY\"",
+        "\"KEY; k=rsa\"",
+        "dkim",
+        "another algorithm",
+        "publish:",
+    ),
+    ("\"KEY\"", "\"KEY; t=y\"", "dkim", "test (t=y)", "publish:"),
+    (
+        "\"KEY\"",
+        "\"KEY\"\ns1._domainkey.example.org TXT \"v=DKIM1; p=AAAA\"",
+        "dkim",
+        "2 records",
+        "publish:",
+    ),
+    (
+        "_dmarc.example.org TXT",
+        "_dmarc2.example.org TXT",
+        "dmarc",
+        "has no record",
+        "v=DMARC1; p=none",
+    ),
+    (
+        "v=DMARC1; p=none;",
+        "v=DMARC1; p=accept;",
+        "dmarc",
+        "found p=accept",
+        "v=DMARC1; p=none",
+    ),
+    (
+        "v=DMARC1; p=none;",
+        "v=DMARC1;",
+        "dmarc",
+        "no policy",
+        "v=DMARC1; p=none",
+    ),
+    (
+        "example.org CAA 0 issue \"letsencrypt.org\"",
+        "example.org CAA 0 issue \"ca.example.net\"",
+        "caa",
+        "forbids letsencrypt.org",
+        "CAA 0 issue \"letsencrypt.org\"",
+    ),
+    (
+        "example.org CAA 0 issue \"letsencrypt.org\"",
+        "example.org CAA 0 issue \";\"",
+        "caa",
+        "forbids letsencrypt.org",
+        "CAA 0 issue",
+    ),
+    (
+        "_imaps._tcp.example.org SRV 0 1 993 mx.example.org",
+        "_imaps._tcp.example.org SRV 0 1 143 mx.example.org",
+        "srv",
+        "_imaps._tcp.example.org leads elsewhere",
+        "SRV 0 1 993 mx.example.org.",
+    ),
+    (
+        "listed.test A 127.0.0.2",
+        "7.100.51.198.list.test A 127.0.0.4\n7.100.51.198.list.test TXT \"spam seen\"",
+        "lists",
+        "on the block list list.test (127.0.0.4): spam seen",
+        "ask the list list.test",
+    ),
+    (
+        "listed.test A 127.0.0.2",
+        "7.100.51.198.list.test A 127.255.255.254",
+        "lists",
+        "refuses to answer",
+        "[resolver] servers",
+    ),
+];
+
+/// A wrong address also breaks what leads to it: its name and SPF by MX.
+const ROWS_MAX: usize = 4;
+
+#[tokio::test]
+async fn each_fault_of_a_zone_is_found_with_its_remedy() {
+    for (from, to, check, text, remedy) in FAULTS {
+        let rows = after(from, to).await;
+        let is_it = |row: &&Row| row.check == *check && row.text.contains(text);
+        let Some(row) = rows.iter().find(is_it) else {
+            panic!("{to}: {rows:#?}");
+        };
+        let said = row.remedy.as_deref().unwrap_or_default();
+        assert!(said.contains(remedy), "{to}: {row:?}");
+        assert!(rows.len() <= ROWS_MAX, "{to}: {rows:#?}");
+    }
+}
+
+#[tokio::test]
+async fn mail_that_goes_elsewhere_is_found() {
+    let rows = after(
+        "example.org MX 10 mx.example.org",
+        "example.org MX 10 mx.example.net\nmx.example.net A 192.0.2.1",
+    )
+    .await;
+    // The policy "mx" names the other host, too.
+    let checks: Vec<_> = rows.iter().map(|row| row.check).collect();
+    assert_eq!(checks, ["mx", "spf", "spf"], "{rows:#?}");
+    assert!(rows[0].text.contains("goes to mx.example.net"), "{rows:#?}");
+}
+
+#[tokio::test]
+async fn a_domain_without_keys_and_a_machine_without_addresses_are_told() {
+    let key = key();
+    let right = zone(&key, "", "");
+    let mut bare = subject(key, right);
+    bare.keys.clear();
+    bare.addresses.clear();
+    let mut rows = bare.records().await;
+    rows.retain(|row| row.level > Level::Ok);
+    let remedies: Vec<_> = rows
+        .iter()
+        .filter_map(|row| row.remedy.as_deref())
+        .collect();
+    assert_eq!(
+        remedies,
+        [
+            "behind NAT, name the public address: vere dns check --address IP",
+            "vere dkim keygen example.org",
+        ]
+    );
+    bare.signs = false;
+    let rows = bare.records().await;
+    assert!(rows.iter().any(|row| row.text == "mail is not signed"));
+}
+
+#[test]
+fn control_characters_of_others_do_not_reach_the_terminal() {
+    let row = Row::warning("spf", "v=spf1 \u{1b}[2J", "x");
+    let text = show::in_text(&[("example.org".to_owned(), vec![row])]);
+    assert!(text.contains("v=spf1 ?[2J"), "{text}");
+    assert!(text.ends_with("1 finding\n"), "{text}");
+}

@@ -1,0 +1,72 @@
+//! `vere status`: the state of the whole system in one look, for people, programs and monitoring.
+
+mod facts;
+mod findings;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
+
+use crate::config_arg::ConfigArg;
+use crate::finding::Level;
+
+/// Exit code for a state that could not be found out, as monitoring plugins have it.
+const UNKNOWN: u8 = 3;
+
+/// Prints the state of the system.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Print JSON: an object with `level`, `findings`, and the facts of which the findings follow.
+    #[arg(long)]
+    json: bool,
+    /// Print the first line only.
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
+}
+
+impl Level {
+    fn code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Ok => 0,
+            Self::Warning => 1,
+            Self::Critical => 2,
+        })
+    }
+}
+
+/// Runs the command. The exit codes are those of monitoring plugins: 0 OK, 1 warning, 2 critical, 3 unknown.
+pub(crate) fn run(args: &StatusArgs, config: &ConfigArg) -> Outcome {
+    match look(args, config) {
+        Ok((text, level)) => Outcome::Report(text, level.code()),
+        Err(failure) => {
+            let text = match args.json {
+                true => format!(
+                    "{:#}\n",
+                    serde_json::json!({ "level": "unknown", "error": failure.to_string() })
+                ),
+                false => format!("UNKNOWN: {failure}\n"),
+            };
+            Outcome::Report(text, ExitCode::from(UNKNOWN))
+        }
+    }
+}
+
+fn look(args: &StatusArgs, config: &ConfigArg) -> Result<(String, Level), Failure> {
+    let (_, settings) = config.load()?;
+    let facts = facts::gather(&settings)?;
+    let findings = findings::of(&facts);
+    let level = findings
+        .iter()
+        .map(|one| one.level)
+        .max()
+        .unwrap_or(Level::Ok);
+    let text = match (args.json, args.quiet) {
+        (true, _) => show::in_json(&facts, &findings, level)?,
+        (false, true) => show::summary(&facts, &findings, level),
+        (false, false) => show::in_text(&facts, &findings, level),
+    };
+    Ok((text, level))
+}

@@ -1,0 +1,251 @@
+use vere_control::TopTotals;
+use vere_control::supervision::{RefusedReload, RoleEnd};
+
+use super::super::facts::Edited;
+use super::super::show;
+use super::*;
+
+fn role(name: &str) -> RoleState {
+    RoleState {
+        name: name.to_owned(),
+        state: ProcessState::Ready,
+        pid: Some(11),
+        uptime_seconds: Some(7_300),
+        restarts: 0,
+        last_end: None,
+        settings: 1,
+        complaint: None,
+    }
+}
+
+fn replica(node: &str, sync: &str) -> ReplicaLine {
+    ReplicaLine {
+        node: node.to_owned(),
+        active: "run".to_owned(),
+        standby: "down".to_owned(),
+        sync: sync.to_owned(),
+        transactions: 0,
+        in_flight: 0,
+        alone: false,
+        copied: None,
+        trouble: None,
+    }
+}
+
+fn healthy() -> Facts {
+    Facts {
+        version: "0.1.0",
+        system: Some(SystemState {
+            version: "0.1.0".to_owned(),
+            pid: 10,
+            phase: SystemPhase::Running,
+            uptime_seconds: 7_300,
+            settings: 1,
+            refused: None,
+            roles: vec![role("spool-a"), role("gateway")],
+        }),
+        edited: Edited::default(),
+        queues: Some(TopSample {
+            gateway: "mx".to_owned(),
+            time: String::new(),
+            millis: 0,
+            closed: None,
+            delivers: Some(true),
+            totals: TopTotals::default(),
+            budgets: Vec::new(),
+            heaviest: None,
+            heaviest_on_disk: None,
+            replicas: vec![replica("a", "sync"), replica("b", "sync")],
+            queues: Vec::new(),
+            matching: 0,
+        }),
+        queues_error: None,
+        certificates: vec![Certificate {
+            file: "/etc/vere/tls.pem".into(),
+            remaining_seconds: Some(40 * 86_400),
+            error: None,
+        }],
+        disks: vec![Disk {
+            directory: "/var/lib/vere".into(),
+            free_bytes: 50_000_000_000,
+            size_bytes: 100_000_000_000,
+        }],
+    }
+}
+
+/// The findings after one change of a healthy system, as level and text.
+fn after(change: impl FnOnce(&mut Facts)) -> Vec<(Level, String)> {
+    let mut facts = healthy();
+    change(&mut facts);
+    let all = of(&facts).into_iter();
+    all.map(|one| (one.level, one.text)).collect()
+}
+
+fn one(change: impl FnOnce(&mut Facts)) -> (Level, String) {
+    let mut all = after(change);
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+fn system(facts: &mut Facts) -> &mut SystemState {
+    facts.system.as_mut().unwrap()
+}
+
+fn sample(facts: &mut Facts) -> &mut TopSample {
+    facts.queues.as_mut().unwrap()
+}
+
+#[test]
+fn a_healthy_system_has_no_finding_and_a_short_summary() {
+    let facts = healthy();
+    assert_eq!(of(&facts), []);
+    let summary = show::summary(&facts, &[], Level::Ok);
+    assert_eq!(summary, "OK: 2 roles ready, 0 messages queued\n");
+    let text = show::in_text(&facts, &[], Level::Ok);
+    assert!(text.contains("replicas     a sync, b sync\n"), "{text}");
+    assert!(text.contains("/etc/vere/tls.pem: 40 days left"), "{text}");
+    assert!(text.contains("50.0 GB of 100.0 GB free"), "{text}");
+}
+
+#[test]
+fn every_trouble_of_a_process_is_found() {
+    let (level, text) = one(|facts| facts.system = None);
+    assert_eq!(
+        (level, text.as_str()),
+        (Level::Critical, "the system is not running")
+    );
+    let (level, text) = one(|facts| {
+        system(facts).roles[1].state = ProcessState::Down;
+        system(facts).roles[1].last_end = Some(RoleEnd {
+            seconds_ago: 1,
+            status: "exit status: 1".to_owned(),
+        });
+    });
+    let expected = "role gateway is down: exit status: 1";
+    assert_eq!((level, text.as_str()), (Level::Critical, expected));
+    let ended = |seconds_ago| {
+        after(|facts| {
+            system(facts).roles[1].restarts = 1;
+            system(facts).roles[1].last_end = Some(RoleEnd {
+                seconds_ago,
+                status: "signal: 9 (SIGKILL)".to_owned(),
+            });
+        })
+    };
+    assert_eq!(ended(RECENT), []);
+    let [(level, text)] = &ended(RECENT - 1)[..] else {
+        panic!("no finding");
+    };
+    assert_eq!(*level, Level::Warning);
+    assert!(
+        text.contains("59m ago (signal: 9 (SIGKILL)), 1 time"),
+        "{text}"
+    );
+    assert_eq!(
+        one(|facts| system(facts).phase = SystemPhase::Starting).0,
+        Level::Warning
+    );
+    assert_eq!(
+        one(|facts| system(facts).phase = SystemPhase::Stopping).0,
+        Level::Critical
+    );
+}
+
+#[test]
+fn settings_that_are_not_in_force_are_named() {
+    let (level, text) = one(|facts| system(facts).version = "0.0.9".to_owned());
+    let expected = "version 0.0.9 runs; version 0.1.0 is installed";
+    assert_eq!((level, text.as_str()), (Level::Warning, expected));
+    let (_, text) = one(|facts| {
+        system(facts).refused = Some(RefusedReload {
+            seconds_ago: 120,
+            reason: "vere.toml:2: x".to_owned(),
+        });
+    });
+    assert_eq!(text, "the reload 2m ago was refused: vere.toml:2: x");
+    let (_, text) = one(|facts| facts.edited.reload = vec!["limits.recipients_max".to_owned()]);
+    assert!(text.ends_with("limits.recipients_max"), "{text}");
+    let (_, text) = one(|facts| {
+        facts.edited.reload = vec!["limits.recipients_max".to_owned()];
+        facts.edited.restart = vec!["smtp.listen".to_owned()];
+    });
+    assert!(text.ends_with(": smtp.listen"), "{text}");
+    let (_, text) = one(|facts| system(facts).roles[0].complaint = Some("no key".to_owned()));
+    assert_eq!(text, "role spool-a keeps its earlier settings: no key");
+}
+
+#[test]
+fn every_trouble_of_the_queues_is_found() {
+    let (level, text) = one(|facts| sample(facts).closed = Some("queues are full".to_owned()));
+    assert_eq!(
+        (level, text.as_str()),
+        (Level::Critical, "new mail is refused: queues are full")
+    );
+    assert_eq!(
+        one(|facts| sample(facts).delivers = Some(false)).0,
+        Level::Critical
+    );
+    assert_eq!(
+        one(|facts| facts.queues_error = Some("x".to_owned())).0,
+        Level::Critical
+    );
+    let aged = |seconds| after(|facts| sample(facts).totals.oldest_seconds = Some(seconds));
+    assert_eq!(aged(OLD - 1), []);
+    assert_eq!(aged(OLD)[0].1, "the oldest message waits since 1d");
+    let (level, text) = one(|facts| sample(facts).replicas[1].sync = "out".to_owned());
+    assert_eq!(
+        (level, text.as_str()),
+        (Level::Warning, "no replica in sync on: b")
+    );
+    let (level, _) = one(|facts| {
+        let replicas = &mut sample(facts).replicas;
+        replicas
+            .iter_mut()
+            .for_each(|line| line.sync = "down".to_owned());
+    });
+    assert_eq!(level, Level::Critical);
+    assert_eq!(
+        one(|facts| sample(facts).replicas[0].alone = true).0,
+        Level::Critical
+    );
+}
+
+#[test]
+fn certificates_and_disks_have_two_thresholds() {
+    let days = |days: u64| {
+        let found = after(|facts| facts.certificates[0].remaining_seconds = Some(days * 86_400));
+        found.first().map(|(level, _)| *level)
+    };
+    assert_eq!(days(14), None);
+    assert_eq!(days(13), Some(Level::Warning));
+    assert_eq!(days(3), Some(Level::Warning));
+    assert_eq!(days(2), Some(Level::Critical));
+    let free = |percent: u64| {
+        let found = after(|facts| facts.disks[0].free_bytes = percent * 1_000_000_000);
+        found.first().map(|(level, _)| *level)
+    };
+    assert_eq!(free(10), None);
+    assert_eq!(free(9), Some(Level::Warning));
+    assert_eq!(free(2), Some(Level::Critical));
+    let (level, _) = one(|facts| facts.certificates[0].error = Some("gone".to_owned()));
+    assert_eq!(level, Level::Critical);
+}
+
+#[test]
+fn the_severest_finding_comes_first_and_the_line_counts_the_others() {
+    let mut facts = healthy();
+    sample(&mut facts).totals.oldest_seconds = Some(OLD);
+    facts.disks[0].free_bytes = 0;
+    let findings = of(&facts);
+    assert_eq!(findings[0].level, Level::Critical);
+    let summary = show::summary(&facts, &findings, Level::Critical);
+    assert_eq!(
+        summary,
+        "CRITICAL: 0 B free below /var/lib/vere, 0 % (and 1 more)\n"
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&show::in_json(&facts, &findings, Level::Critical).unwrap()).unwrap();
+    assert_eq!(json["level"], "critical");
+    assert_eq!(json["findings"][1]["level"], "warning");
+    assert_eq!(json["system"]["roles"][1]["name"], "gateway");
+}

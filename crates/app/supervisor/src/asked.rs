@@ -1,0 +1,103 @@
+//! Answers commands over `supervisor.sock`, whose file only the system's user may open.
+//!
+//! Each connection has one request and a thread of its own, which waits for the client; the deciding thread gets whole
+//! requests and never waits.
+
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use vere_control::supervision::SupervisorRequest;
+use vere_control::{Answer, REQUEST_MAX};
+use vere_net::listen::bind_local;
+
+use super::watch::Event;
+
+/// Permissions of the socket: of the system's user alone.
+const MODE: u32 = 0o600;
+/// Connections served at once; further ones are closed.
+const CLIENTS_MAX: usize = 16;
+/// How long a client may take for its request, and for taking the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A request of a command, and where its answer goes.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) request: SupervisorRequest,
+    pub(super) answer: SyncSender<Answer>,
+}
+
+/// The socket's file, which goes with the supervisor.
+#[derive(Debug)]
+pub(super) struct Socket(PathBuf);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // If it stays, the next start replaces it.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Answers at `path` from now on, by what `reports` are answered with.
+pub(super) fn serve(path: &Path, reports: Sender<Event>) -> io::Result<Socket> {
+    let listener = bind_local(path, MODE)?;
+    listener.set_nonblocking(false)?;
+    thread::Builder::new()
+        .name("commands".into())
+        .spawn(move || accept(&listener, &reports))?;
+    Ok(Socket(path.to_owned()))
+}
+
+fn accept(listener: &UnixListener, reports: &Sender<Event>) {
+    let places = Arc::new(());
+    for stream in listener.incoming() {
+        match stream {
+            Ok(stream) if Arc::strong_count(&places) <= CLIENTS_MAX => {
+                let (place, reports) = (Arc::clone(&places), reports.clone());
+                let serve = move || {
+                    // A client that is gone needs no answer.
+                    let _ = answer(&stream, &reports);
+                    drop(place);
+                };
+                // Where no thread can be started, the client sees its connection closed.
+                let _ = thread::Builder::new().name("command".into()).spawn(serve);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept the connection of a command");
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+}
+
+fn answer(stream: &UnixStream, reports: &Sender<Event>) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = Vec::new();
+    let most = REQUEST_MAX as u64;
+    BufReader::new(stream.take(most)).read_until(b'\n', &mut line)?;
+    let answer = match serde_json::from_slice(&line) {
+        Ok(request) => decided(request, reports)?,
+        Err(error) => Answer::Error(format!("expected a request in JSON; found {error}")),
+    };
+    let mut text = serde_json::to_vec(&answer)?;
+    text.push(b'\n');
+    let mut stream = stream;
+    stream.write_all(&text)
+}
+
+/// The answer of the deciding thread.
+fn decided(request: SupervisorRequest, reports: &Sender<Event>) -> io::Result<Answer> {
+    let (answer, answered) = sync_channel(1);
+    let gone = |_| io::Error::from(ErrorKind::BrokenPipe);
+    let asked = Asked { request, answer };
+    reports
+        .send(Event::Asked(asked))
+        .map_err(|_| io::Error::from(ErrorKind::BrokenPipe))?;
+    answered.recv().map_err(gone)
+}

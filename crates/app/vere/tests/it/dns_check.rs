@@ -1,0 +1,165 @@
+//! `vere dns check` of the records that `vere quickstart` prints, served by a real name server.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Named, Signing, vere};
+
+/// The address that the machine is said to have.
+const ADDRESS: &str = "198.51.100.7";
+
+/// The output of a command as JSON, and its exit code.
+fn json(words: &[&str]) -> (Value, Option<i32>) {
+    let output = vere().args(words).output().expect("the command runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    (value, output.status.code())
+}
+
+/// A system made by quickstart, and its records as lines of a zone.
+struct Started {
+    folder: TempDir,
+    records: Vec<String>,
+}
+
+impl Started {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a directory");
+        let dir = folder.path().join("system");
+        let dir = dir.to_str().expect("a path in UTF-8");
+        let (value, _) = json(&[
+            "quickstart",
+            "you@example.org",
+            "--dir",
+            dir,
+            "--acme",
+            "--json",
+        ]);
+        let rows = value["dns"].as_array().expect("records").iter();
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let records = rows.map(|row| {
+            let (name, kind, value) = (&row["name"], &row["type"], text(&row["value"]));
+            let is_address = matches!(kind.as_str(), Some("A" | "AAAA"));
+            let value = if is_address {
+                ADDRESS.to_owned()
+            } else {
+                value
+            };
+            let kind = if is_address {
+                "A".to_owned()
+            } else {
+                text(kind)
+            };
+            format!("{} IN {kind} {value}", text(name))
+        });
+        let records = records.collect();
+        Self { folder, records }
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.path().join("system/vere.toml")
+    }
+
+    /// The findings while these records are served, each as name of the check and remedy; `None` without BIND.
+    fn findings(&self, records: &[String]) -> Option<Vec<(String, String)>> {
+        let zones = tempfile::tempdir().expect("a directory");
+        let own = records.join("\n");
+        let names = "7.100.51.198.in-addr IN PTR mail.example.org.".to_owned();
+        let served = BTreeMap::from([
+            ("org", (Signing::None, own)),
+            ("arpa", (Signing::None, names)),
+        ]);
+        let named = Named::start(zones.path(), &served)?;
+        let config = with_server(&self.config(), &named);
+        let config = config.to_str().expect("a path in UTF-8");
+        let words = [
+            "dns",
+            "check",
+            "--records-only",
+            "--address",
+            ADDRESS,
+            "--json",
+            "-c",
+            config,
+        ];
+        let (value, code) = json(&words);
+        assert_eq!(value[0]["domain"], "example.org");
+        let rows = value[0]["checks"].as_array().expect("checks").iter();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let found: Vec<_> = rows
+            .filter(|row| row["level"] != "ok")
+            .map(|row| (text(&row["check"]), text(&row["remedy"])))
+            .collect();
+        assert_eq!(
+            code,
+            Some(if found.is_empty() { 0 } else { 3 }),
+            "{value:#}"
+        );
+        Some(found)
+    }
+}
+
+/// The settings with another name server.
+fn with_server(config: &Path, named: &Named) -> PathBuf {
+    let mut text = std::fs::read_to_string(config).expect("the settings");
+    let _ = write!(text, "\n[resolver]\nservers = [\"{}\"]\n", named.address);
+    let path = config.with_file_name("checked.toml");
+    std::fs::write(&path, text).expect("the settings");
+    path
+}
+
+#[test]
+fn the_records_of_quickstart_pass_and_each_missing_one_is_asked_for() {
+    let started = Started::new();
+    let Some(found) = started.findings(&started.records) else {
+        return;
+    };
+    assert_eq!(found, [], "{:#?}", started.records);
+    // Without the record of this kind and text the check has the record in its remedy.
+    for (kind, part, check) in [
+        (" A ", ADDRESS, "host"),
+        (" MX ", "mail.example.org.", "mx"),
+        (" TXT ", "v=spf1", "spf"),
+        (" TXT ", "v=DMARC1", "dmarc"),
+        (" TXT ", "k=ed25519", "dkim"),
+    ] {
+        let is_it = |line: &String| line.contains(kind) && line.contains(part);
+        let others: Vec<String> = started
+            .records
+            .iter()
+            .filter(|line| !is_it(line))
+            .cloned()
+            .collect();
+        assert_eq!(others.len() + 1, started.records.len(), "{kind}{part}");
+        let found = started.findings(&others).expect("BIND");
+        let remedy = found.iter().find(|(name, _)| name == check);
+        let (_, remedy) = remedy.unwrap_or_else(|| panic!("{check}: {found:?}"));
+        assert!(remedy.contains(part), "{check}: {remedy}");
+    }
+    for (from, to, check) in [
+        (
+            "issue \"letsencrypt.org\"",
+            "issue \"ca.example.net\"",
+            "caa",
+        ),
+        ("0 1 2993 mail", "0 1 993 mail", "srv"),
+        ("0 1 993 mail", "0 1 2993 mail", "srv"),
+    ] {
+        let changed: Vec<String> = started
+            .records
+            .iter()
+            .map(|line| line.replace(from, to))
+            .collect();
+        // The port depends on who runs the test.
+        if check == "srv" && changed == started.records {
+            continue;
+        }
+        let found = started.findings(&changed).expect("BIND");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, check);
+    }
+}
