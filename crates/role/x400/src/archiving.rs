@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use vere_archive::{Archive, ArchiveOptions, Entry, Kind, META_OCTETS_MAX, OpenError};
 use vere_mta400::{Outcome, UnitKind};
+use vere_process::entry::notify_watchdog;
 use vere_settings::{Durability, Settings, X400};
 use vere_units::{Timestamp, TraceId};
 
@@ -14,6 +15,9 @@ const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
 /// Opens the archive, if the settings want one.
 ///
+/// Blocks while the archive repairs what a crash has left. Nothing else needs the thread meanwhile: ports and queues are
+/// served only behind the opening. The supervisor, which kills a silent role, gets signs of life from the repair.
+///
 /// # Errors
 /// When the folder cannot be used, or another process writes there.
 pub(crate) fn open(settings: &Settings, x400: &X400) -> Result<Option<Archive>, OpenError> {
@@ -23,6 +27,7 @@ pub(crate) fn open(settings: &Settings, x400: &X400) -> Result<Option<Archive>, 
             Durability::Synced => Duration::ZERO,
             _ => SYNC_WITHIN,
         },
+        alive: notify_watchdog,
         ..ArchiveOptions::default()
     };
     let open = || Archive::open(&x400.archive_folder(), options);

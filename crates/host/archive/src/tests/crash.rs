@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{at, content, files, folder, found, numbers, octets, written};
 use crate::writer::repair::repair;
@@ -59,7 +60,7 @@ fn path(folder: &Path, extension: &str) -> PathBuf {
 
 /// What an opening does with the segments, without its threads: thousands of openings on a busy machine took a minute.
 fn reopened(folder: &Path) {
-    repair(folder, at(0)).unwrap();
+    repair(folder, at(0), || {}).unwrap();
 }
 
 fn issues(folder: &Path) -> Vec<Issue> {
@@ -250,6 +251,20 @@ fn zeros_behind_the_entries_are_cut() {
         sample.ends[3] as u64
     );
     assert_eq!(issues(folder), []);
+}
+
+/// Who started the process hears of a long repair.
+#[test]
+fn a_repair_gives_signs_of_life() {
+    static SIGNS: AtomicU64 = AtomicU64::new(0);
+    let sample = Sample::new();
+    let folder = folder();
+    archive_of(folder.path(), &sample.segment, None);
+    repair(folder.path(), at(0), || {
+        SIGNS.fetch_add(1, Ordering::Relaxed);
+    })
+    .unwrap();
+    assert!(SIGNS.load(Ordering::Relaxed) > 0);
 }
 
 #[test]

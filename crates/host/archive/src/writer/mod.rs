@@ -62,7 +62,8 @@ impl Drop for Lock {
 
 impl Archive {
     /// Opens the archive in a directory, which is made if it is missing. Repairs the segments that a crash has left
-    /// unfinished, removes old days, and starts the threads.
+    /// unfinished, and starts the threads. Blocks until the repair has ended, so that no entry is written meanwhile: seconds
+    /// for each gigabyte of unfinished segments ([`ArchiveOptions::alive`]).
     ///
     /// # Errors
     ///
@@ -80,7 +81,7 @@ impl Archive {
         let failed = OpenError::at(folder);
         std::fs::create_dir_all(folder).map_err(failed)?;
         let lock = lock(folder)?;
-        repair::repair(folder, clock())?;
+        repair::repair(folder, clock(), options.alive)?;
         let keeper = Keeper::start(Kept::Days(folder.to_owned()), options.keep, clock);
         let keeper = keeper.map_err(OpenError::at(folder))?;
         let permits = options.waiting_octets_max.as_u64().div_ceil(PERMIT_OCTETS);

@@ -8,9 +8,9 @@ use vere_units::ByteSize;
 const SEGMENT_OCTETS_MAX: u64 = 4 << 30;
 
 /// How an archive is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ArchiveOptions {
-    /// Whole days older than this are removed: at the opening, and once a day. Zero: nothing is removed.
+    /// Whole days older than this are removed: at the opening, and once an hour. Zero: nothing is removed.
     pub keep: Duration,
     /// Octets of entries in memory; further callers wait. An entry above the bound waits for all others. Default 64 MiB.
     pub waiting_octets_max: ByteSize,
@@ -20,6 +20,8 @@ pub struct ArchiveOptions {
     pub sync_within: Duration,
     /// A segment with more octets is closed, also within its minute. Default 4 GiB.
     pub segment_octets_max: ByteSize,
+    /// Called about once a second while the opening repairs segments, which may take minutes. Default: nothing.
+    pub alive: fn(),
 }
 
 impl Default for ArchiveOptions {
@@ -29,6 +31,7 @@ impl Default for ArchiveOptions {
             waiting_octets_max: ByteSize::mib(64),
             sync_within: Duration::ZERO,
             segment_octets_max: ByteSize::new(SEGMENT_OCTETS_MAX),
+            alive: || {},
         }
     }
 }

@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use vere_checksum::crc32;
 use vere_units::Timestamp;
@@ -20,10 +21,14 @@ use crate::read::{Issue, Row, Segment, days, segments};
 /// Days, counted from the newest, in which a crash may have left segments: a minute before midnight belongs to the day
 /// before. Readers need no repair; segments of other days stay as they are.
 const DAYS: usize = 2;
+/// Time between two signs of life.
+const PULSE: Duration = Duration::from_secs(1);
 
 /// Completes the segments of the newest days, and of the day of the clock. A segment that cannot be completed, as on a
-/// full disk, stays as it is: readers need no repair, and new entries go into new segments.
-pub(crate) fn repair(folder: &Path, now: Timestamp) -> Result<(), OpenError> {
+/// full disk, stays as it is: readers need no repair, and new entries go into new segments. `alive` is called about once a
+/// second.
+pub(crate) fn repair(folder: &Path, now: Timestamp, alive: fn()) -> Result<(), OpenError> {
+    let mut pulse = Pulse::new(alive);
     let mut all = days(folder).map_err(opening)?;
     let today = Day::of(now);
     let newest = all.split_off(all.len().saturating_sub(DAYS));
@@ -35,7 +40,8 @@ pub(crate) fn repair(folder: &Path, now: Timestamp) -> Result<(), OpenError> {
                 tracing::error!(segment = %name, "segment of the archive missing, index present");
                 continue;
             };
-            if let Err(error) = complete(folder, name, segment) {
+            pulse.beat();
+            if let Err(error) = complete(folder, name, segment, &mut pulse) {
                 let _ = fs::remove_file(name.path(folder, "new"));
                 tracing::warn!(segment = %name, %error, "unfinished segment of the archive cannot be completed");
             }
@@ -54,12 +60,37 @@ fn opening(error: ReadError) -> OpenError {
     }
 }
 
-fn complete(folder: &Path, name: SegmentName, segment: Segment<File>) -> io::Result<()> {
+/// Signs of life, not more than are needed.
+struct Pulse {
+    alive: fn(),
+    last: Instant,
+}
+
+impl Pulse {
+    fn new(alive: fn()) -> Self {
+        alive();
+        let last = Instant::now();
+        Self { alive, last }
+    }
+
+    fn beat(&mut self) {
+        if self.last.elapsed() >= PULSE {
+            *self = Self::new(self.alive);
+        }
+    }
+}
+
+fn complete(
+    folder: &Path,
+    name: SegmentName,
+    segment: Segment<File>,
+    pulse: &mut Pulse,
+) -> io::Result<()> {
     if segment.summary()?.is_some() {
         return Ok(());
     }
     let length = segment.length();
-    let (end, summary) = rebuild(folder, name, &segment)?;
+    let (end, summary) = rebuild(folder, name, &segment, pulse)?;
     drop(segment);
     let day = folder.join(name.day().to_string());
     if summary.entries == 0 {
@@ -80,6 +111,7 @@ fn rebuild(
     folder: &Path,
     name: SegmentName,
     segment: &Segment<File>,
+    pulse: &mut Pulse,
 ) -> io::Result<(u64, Summary)> {
     let mut tell = |issue: Issue| {
         if issue.is_damage() {
@@ -94,6 +126,7 @@ fn rebuild(
         return Err(error);
     }
     let mut index = Index {
+        pulse,
         file: BufWriter::new(create(&path)?),
         summary: Summary::default(),
         failed: None,
@@ -118,14 +151,16 @@ fn rebuild(
     Ok((end, index.summary))
 }
 
-struct Index {
+struct Index<'a> {
+    pulse: &'a mut Pulse,
     file: BufWriter<File>,
     summary: Summary,
     failed: Option<io::Error>,
 }
 
-impl Index {
+impl Index<'_> {
     fn add(&mut self, row: &Row<'_>) -> ControlFlow<()> {
+        self.pulse.beat();
         // A damaged entry at the end is cut, and is no entry.
         if !row.is_sound {
             return ControlFlow::Continue(());
