@@ -273,6 +273,8 @@ mod tests {
             "2026-11-29T",
             "02026-11-29",
             "lost+found",
+            "2026-11-29.removed",
+            "ages",
             "2026-01-32",
         ] {
             assert_eq!(

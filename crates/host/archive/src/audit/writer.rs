@@ -28,7 +28,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// How the audit log is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditOptions {
-    /// Files of whole days older than this are removed: at the opening, and once a day. Zero: nothing is removed.
+    /// Files of whole days older than this are removed: at the opening, and once an hour. Zero: nothing is removed.
     pub keep: Duration,
     /// Octets of lines in memory; further lines are dropped and counted. Default 16 MiB.
     pub waiting_octets_max: ByteSize,

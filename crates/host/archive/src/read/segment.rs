@@ -52,7 +52,9 @@ impl Segment<File> {
         // The index first: the entries of an index are in the segment, which is opened after it.
         let index = opened(&name.path(folder, "idx"))?;
         let Some((file, length)) = opened(&name.path(folder, "seg"))? else {
-            return Ok(Err(index.map(|_| Issue::SegmentMissing)));
+            // A day that was removed between the two has no index any more.
+            let is_index = index.is_some() && name.path(folder, "idx").exists();
+            return Ok(Err(is_index.then_some(Issue::SegmentMissing)));
         };
         Ok(Ok(Self {
             file,

@@ -14,6 +14,8 @@ use super::disk::{Disk, Output, RealDisk};
 use super::{Archive, ArchiveOptions, OpenError};
 use crate::error::ArchiveError;
 use crate::format::META_OCTETS_MAX;
+use crate::keep::Kept;
+use crate::keep::tests::aged;
 use crate::tests::{MINUTE, add, at, entry, files, folder, numbers, runtime};
 use crate::{Page, Query, find, verify};
 
@@ -496,8 +498,10 @@ fn one_process_writes() {
 fn old_days_go_at_the_opening() {
     let folder = folder();
     crate::tests::written(folder.path(), [0, 200_000, 300_000]);
+    let keep = Duration::from_secs(172_800);
+    aged(&Kept::Days(folder.path().to_owned()), at(300_000_000), keep);
     let options = ArchiveOptions {
-        keep: Duration::from_secs(172_800),
+        keep,
         ..ArchiveOptions::default()
     };
     let archive = Archive::open_on(folder.path(), options, Box::new(RealDisk), || {
