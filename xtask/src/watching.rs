@@ -124,7 +124,7 @@ fn form(alarm: &Alarm) -> Vec<String> {
     faults
 }
 
-/// Alarms without a test that fires, or without a test that does not.
+/// Alarms without a firing test, or without a silent test.
 fn untested(alarms: &[Alarm], tests: &str) -> Vec<Finding> {
     let (mut firing, mut silent) = (BTreeSet::new(), BTreeSet::new());
     let mut name = "";

@@ -16,7 +16,7 @@ const DASHBOARDS: &str = "packaging/grafana";
 /// Columns of a dashboard.
 const COLUMNS: u64 = 24;
 
-/// The data source of every panel: the variable, so that an import asks which one is meant.
+/// The data source of every panel: the variable, so that an import asks for the data source.
 const SOURCE: &str = "${datasource}";
 
 /// Checks every dashboard.

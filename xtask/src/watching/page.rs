@@ -41,7 +41,7 @@ pub(super) fn written(alarms: &[Alarm]) -> String {
     text
 }
 
-/// A text with its templates as names in italics: `{{ $labels.node }}` is *node*.
+/// A text with templates as names in italics: `{{ $labels.node }}` is *node*.
 fn plain(description: &str) -> String {
     let mut text = String::new();
     for (before, template) in templates(description) {
@@ -71,7 +71,7 @@ pub(super) fn queries(description: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The label that a template shows; a query and its end show none.
+/// The label of a template; a query and the end of a query have no label.
 fn shown_label(template: &str) -> Option<String> {
     let template = template.trim();
     if template.starts_with("with ") || template == "end" {

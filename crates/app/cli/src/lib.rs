@@ -11,25 +11,20 @@ mod config_arg;
 mod demo;
 mod dial;
 mod dkim;
-mod dns;
 mod dnsbl;
 mod domain;
 mod examples;
 mod explain;
-mod figures;
 mod filter;
-mod finding;
 mod json;
 mod pages;
 mod quarantine;
 mod queue;
 mod quickstart;
-mod reload;
 mod reports;
 mod role;
 mod roles;
 mod spool;
-mod status;
 mod trace;
 
 use std::ffi::OsString;
@@ -67,7 +62,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
-        args: reload::ReloadArgs,
+        args: vere_health::reload::ReloadArgs,
     },
     /// Print the state of the whole system: roles, queues, replicas, certificates, disks, with a remedy for each finding.
     ///
@@ -76,7 +71,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
-        args: status::StatusArgs,
+        args: vere_health::status::StatusArgs,
     },
     /// Write a working configuration, create the first account, and print the remaining steps.
     Quickstart(quickstart::QuickstartArgs),
@@ -113,7 +108,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
-        command: dns::DnsCommand,
+        command: vere_health::dns::DnsCommand,
     },
     /// Serve, ask, check and convert block lists.
     Dnsbl {
@@ -277,21 +272,22 @@ enum Command {
 /// The reason why the command failed.
 pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
     let text = match cli.command {
-        Command::Serve { config } => {
-            let (path, settings) = config.load()?;
-            let log = log::start(&settings, "supervisor")?;
-            let level = Level::of(&log, "supervisor");
-            let exit = vere_supervisor::run(settings, &path, level)?;
-            return Ok(Outcome::Exit(exit));
+        Command::Serve { config } => return serve(&config),
+        Command::Reload { config, args } => {
+            return vere_health::reload::run(&args, &config.load()?.1);
         }
-        Command::Reload { config, args } => return reload::run(&args, &config.load()?.1),
-        Command::Status { config, args } => return Ok(status::run(&args, &config)),
+        Command::Status { config, args } => {
+            let load = || Ok(config.load()?.1);
+            return Ok(vere_health::status::run(&args, load));
+        }
         Command::Quickstart(args) => quickstart::run(&args)?,
         Command::Account { config, command } => account::run(&command, &config.load()?.1)?,
         Command::Domain { config, command } => domain::run(&command, &config.load()?.1)?,
         Command::Alias { config, command } => alias::run(&command, &config.load()?.1)?,
         Command::Dkim { config, command } => dkim::run(&command, &config.load()?.1)?,
-        Command::Dns { config, command } => return dns::run(&command, &config.load()?.1),
+        Command::Dns { config, command } => {
+            return vere_health::dns::run(&command, &config.load()?.1);
+        }
         Command::Dnsbl { config, command } => return dnsbl::run(&command, &config, roles),
         Command::Filter { config, command } => return filter::run(&command, &config.load()?.1),
         Command::CheckConfig { config, args } => {
@@ -343,4 +339,11 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Role { config, role } => return role::run(role, config.file(), roles),
     };
     Ok(Outcome::Print(text))
+}
+
+fn serve(config: &ConfigArg) -> Result<Outcome, Failure> {
+    let (path, settings) = config.load()?;
+    let log = log::start(&settings, "supervisor")?;
+    let level = Level::of(&log, "supervisor");
+    Ok(Outcome::Exit(vere_supervisor::run(settings, &path, level)?))
 }

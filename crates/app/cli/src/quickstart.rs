@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::json;
 use vere_directory::Directory;
 use vere_dkim::StoredKey;
+use vere_health::dns::public_addresses;
 use vere_ports::directory::{AccountName, DomainName};
 use vere_settings::Settings;
 use vere_units::Secret;
@@ -18,7 +19,6 @@ use vere_login::directory::create;
 
 use super::account::{explained, generate, new_credentials};
 use super::config::memory::write_drop_in;
-use super::dns::public_addresses;
 use vere_process::failure::Failure;
 
 use dns::Record;

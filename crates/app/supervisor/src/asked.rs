@@ -1,21 +1,19 @@
 //! Answers commands over `supervisor.sock`, whose file only the system's user may open.
 //!
-//! Each connection has one request and a thread of its own, which waits for the client; the deciding thread gets whole
+//! Each connection has a request and a separate thread, which waits for the client; the deciding thread gets whole
 //! requests and never waits.
 
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use vere_control::supervision::SupervisorRequest;
 use vere_control::{Answer, REQUEST_MAX};
 use vere_net::listen::bind_local;
-
-use super::watch::Event;
 
 /// Permissions of the socket: of the system's user alone.
 const MODE: u32 = 0o600;
@@ -42,25 +40,30 @@ impl Drop for Socket {
     }
 }
 
-/// Answers at `path` from now on, by what `reports` are answered with.
-pub(super) fn serve(path: &Path, reports: Sender<Event>) -> io::Result<Socket> {
+/// Gives a request to the deciding thread; false once that thread is gone.
+pub(super) trait Hand: Fn(Asked) -> bool + Clone + Send + 'static {}
+
+impl<H: Fn(Asked) -> bool + Clone + Send + 'static> Hand for H {}
+
+/// Answers at `path` from now on.
+pub(super) fn serve(path: &Path, hand: impl Hand) -> io::Result<Socket> {
     let listener = bind_local(path, MODE)?;
     listener.set_nonblocking(false)?;
     thread::Builder::new()
         .name("commands".into())
-        .spawn(move || accept(&listener, &reports))?;
+        .spawn(move || accept(&listener, &hand))?;
     Ok(Socket(path.to_owned()))
 }
 
-fn accept(listener: &UnixListener, reports: &Sender<Event>) {
+fn accept(listener: &UnixListener, hand: &impl Hand) {
     let places = Arc::new(());
     for stream in listener.incoming() {
         match stream {
             Ok(stream) if Arc::strong_count(&places) <= CLIENTS_MAX => {
-                let (place, reports) = (Arc::clone(&places), reports.clone());
+                let (place, hand) = (Arc::clone(&places), hand.clone());
                 let serve = move || {
                     // A client that is gone needs no answer.
-                    let _ = answer(&stream, &reports);
+                    let _ = answer(&stream, &hand);
                     drop(place);
                 };
                 // Where no thread can be started, the client sees its connection closed.
@@ -75,14 +78,14 @@ fn accept(listener: &UnixListener, reports: &Sender<Event>) {
     }
 }
 
-fn answer(stream: &UnixStream, reports: &Sender<Event>) -> io::Result<()> {
+fn answer(stream: &UnixStream, hand: &impl Hand) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = Vec::new();
     let most = REQUEST_MAX as u64;
     BufReader::new(stream.take(most)).read_until(b'\n', &mut line)?;
     let answer = match serde_json::from_slice(&line) {
-        Ok(request) => decided(request, reports)?,
+        Ok(request) => decided(request, hand)?,
         Err(error) => Answer::Error(format!("expected a request in JSON; found {error}")),
     };
     let mut text = serde_json::to_vec(&answer)?;
@@ -92,12 +95,11 @@ fn answer(stream: &UnixStream, reports: &Sender<Event>) -> io::Result<()> {
 }
 
 /// The answer of the deciding thread.
-fn decided(request: SupervisorRequest, reports: &Sender<Event>) -> io::Result<Answer> {
+fn decided(request: SupervisorRequest, hand: &impl Hand) -> io::Result<Answer> {
     let (answer, answered) = sync_channel(1);
-    let gone = |_| io::Error::from(ErrorKind::BrokenPipe);
-    let asked = Asked { request, answer };
-    reports
-        .send(Event::Asked(asked))
-        .map_err(|_| io::Error::from(ErrorKind::BrokenPipe))?;
-    answered.recv().map_err(gone)
+    let gone = || io::Error::from(ErrorKind::BrokenPipe);
+    if !hand(Asked { request, answer }) {
+        return Err(gone());
+    }
+    answered.recv().map_err(|_| gone())
 }

@@ -12,11 +12,13 @@ use super::backoff::Backoff;
 use super::notify::Notice;
 use super::role::{Readiness, Role};
 use super::timing::Timing;
-use super::watch::FIRST_SETTINGS;
 
 /// A role that seems silent is looked at again after this time: when it was the supervisor that stood
 /// still (a stopped process, a frozen machine), what the role said meanwhile is still to be read.
 const LAST_CHANCE: Duration = Duration::from_secs(1);
+
+/// Number of the settings of the start.
+pub(super) const FIRST_SETTINGS: u64 = 1;
 
 /// A running process of a role.
 #[derive(Debug)]
@@ -69,7 +71,7 @@ pub(super) struct Supervised {
     /// Settings were accepted while it started; it may have read the ones before.
     reload_when_ready: bool,
     settings: SettingsOfChild,
-    /// What it said last about its start or its settings.
+    /// The last status text about start or settings.
     said: Option<String>,
     /// Unexpected ends, and the last of them.
     restarts: u64,
@@ -82,9 +84,9 @@ pub(super) struct Supervised {
 struct SettingsOfChild {
     /// Accepted last.
     accepted: u64,
-    /// Those that its process was told to read, by its start or by a signal.
+    /// Read by the process at the start, or by order of a signal.
     told: u64,
-    /// Those that its process has applied, or refused with a complaint.
+    /// Applied by the process, or refused with a complaint.
     applied: u64,
 }
 
@@ -230,7 +232,7 @@ impl Supervised {
         };
     }
 
-    /// Has the process read the settings of this number, once it is ready for that.
+    /// Has the process read the settings of this number, at once or when ready.
     pub(super) fn reload(&mut self, accepted: u64) {
         self.settings.accepted = accepted;
         if !self.role.reloads {
@@ -245,7 +247,7 @@ impl Supervised {
         }
     }
 
-    /// Has the process, which is ready, read the settings that were accepted last.
+    /// Has the ready process read the settings accepted last.
     fn tell_of_settings(&mut self) {
         self.settings.told = self.settings.accepted;
         self.said = None;

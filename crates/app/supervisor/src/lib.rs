@@ -56,7 +56,7 @@ pub use role::{CommandBuilder, Listener, Readiness, Role};
 use lock::DataLock;
 use snapshot::Snapshot;
 use timing::Timing;
-use watch::{Plan, Watch};
+use watch::{Event, Plan, Watch};
 
 /// Runs the whole system in the foreground until it is told to stop.
 ///
@@ -151,7 +151,8 @@ pub fn run_with(
 /// Serves `vere status` and `vere reload`, if the socket can be opened: mail matters more than these commands.
 fn command_socket(settings: &Settings, watch: &Watch) -> Option<asked::Socket> {
     let path = supervisor_socket(settings);
-    asked::serve(&path, watch.reports())
+    let reports = watch.reports();
+    asked::serve(&path, move |asked| reports.send(Event::Asked(asked)).is_ok())
         .inspect_err(|error| {
             tracing::warn!(%error, path = %path.display(), "no socket for `vere status` and `vere reload`");
         })

@@ -26,7 +26,7 @@ pub(super) enum Notice {
     Watchdog,
     /// `WATCHDOG=trigger`: the child itself asks to be replaced.
     WatchdogTrigger,
-    /// `STATUS=`: what the child does, or why it keeps its settings.
+    /// `STATUS=`: the work of the child, or the reason why the child keeps earlier settings.
     Status(String),
     /// Any other datagram: a sign of life during a long start.
     Other,

@@ -105,7 +105,7 @@ impl Snapshot {
         &self.path
     }
 
-    /// Takes the edited file over, whole or not at all. Returns its settings, and the keys whose values changed.
+    /// Takes the edited file over, whole or not at all. Returns the settings, and the keys of changed values.
     pub(super) fn reload(&mut self) -> Result<(&Settings, Vec<String>), SupervisorError> {
         let text = read(&self.config_path)?;
         let settings = parse(&text, &self.config_path)?;

@@ -27,7 +27,7 @@ use vere_control::supervision::{
 
 use super::asked::Asked;
 use super::ballast::Ballast;
-use super::child::Supervised;
+use super::child::{FIRST_SETTINGS, Supervised};
 use super::error::SupervisorError;
 use super::notify::{self, Notice, NotifySocket};
 use super::role::{Readiness, Role};
@@ -39,9 +39,6 @@ const EXIT_INTERRUPTED: u8 = 130;
 
 /// Exits of a role before it was first ready after which the whole start counts as failed.
 const EARLY_EXITS_MAX: u32 = 3;
-
-/// Number of the settings of the start.
-pub(super) const FIRST_SETTINGS: u64 = 1;
 
 /// What happens to the supervisor.
 #[derive(Debug)]

@@ -37,6 +37,7 @@ mod filters;
 mod folders;
 mod judging;
 mod kind;
+mod levels;
 mod lists;
 mod mail_store;
 mod manual;

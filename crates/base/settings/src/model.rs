@@ -18,7 +18,7 @@ use crate::sending::Sending;
 use crate::services::{Dkim, Front, Records, Reports, Sendmail};
 use crate::spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 use crate::value::Value;
-use crate::watching::{Control, Log, LogLevel, Metrics};
+use crate::watching::{Control, Log, Metrics};
 use crate::x400::X400;
 
 /// A checked, immutable configuration.
@@ -116,15 +116,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The least important level that a role writes to the log; `role` is the name of its process.
-    #[must_use]
-    pub fn log_level_of(&self, role: &str) -> LogLevel {
-        match &self.x400 {
-            Some(x400) if role == "x400" => x400.log_level,
-            _ => self.log.level,
-        }
-    }
-
     /// The source with this name.
     #[must_use]
     pub fn source(&self, name: &str) -> Option<&Source> {

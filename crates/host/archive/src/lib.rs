@@ -43,6 +43,7 @@ mod format;
 mod keep;
 mod name;
 mod read;
+mod stable;
 mod writer;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(super) struct Record {
 }
 
 impl fmt::Display for Record {
-    /// A line of a zone file; a value that is still to be found out makes it a comment.
+    /// A line of a zone file; an unknown value makes the line a comment.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let comment = if self.value.starts_with('(') {
             "; "

@@ -441,7 +441,9 @@ impl Asked {
         let folder = tempfile::tempdir().unwrap();
         let running = Running::start(roles, reload);
         let path = folder.path().join("supervisor.sock");
-        let socket = super::super::asked::serve(&path, running.reports.clone()).unwrap();
+        let reports = running.reports.clone();
+        let hand = move |asked| reports.send(Event::Asked(asked)).is_ok();
+        let socket = super::super::asked::serve(&path, hand).unwrap();
         Self {
             running,
             folder,

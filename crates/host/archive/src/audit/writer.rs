@@ -16,7 +16,7 @@ use crate::clock::wall_clock;
 use crate::error::OpenError;
 use crate::keep::{Keeper, Kept};
 use crate::name::Day;
-use crate::writer::sync_folder;
+use crate::stable::sync_folder;
 
 /// The version of the lines.
 const VERSION: u32 = 1;

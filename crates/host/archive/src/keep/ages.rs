@@ -12,13 +12,13 @@ use vere_units::Timestamp;
 
 use crate::name::{DAY_MILLIS, Day};
 
-/// The file beside the days, and its name while it is written.
+/// The file beside the days, and the name during a write.
 const NAME: &str = "ages";
 const NEW_NAME: &str = "ages.new";
 const DAY: Duration = Duration::from_millis(DAY_MILLIS);
 /// The longest time between two processes that counts. A clock that shows more may be wrong.
 const OFF_MAX: Duration = DAY;
-/// How much later than its time a day may be removed without a word. The looks, and time that did not count, delay it.
+/// Delay of a removal without a warning. The looks, and uncounted time, delay a removal.
 const LATE: Duration = DAY;
 
 /// The ages of all days, at the last look.
@@ -35,7 +35,7 @@ pub(super) struct Ages {
 struct Age {
     /// The last change by the file system.
     changed: i64,
-    /// The time that has counted since a look saw this change first.
+    /// Counted time since the first look with this change.
     age_ms: u64,
 }
 
@@ -105,7 +105,7 @@ impl Ages {
         }
     }
 
-    /// Whether the clock has gone back so far that it was or is wrong.
+    /// Whether the clock has gone back far: the clock was or is wrong.
     fn is_far_behind(&self, clock: Timestamp) -> bool {
         self.clock.saturating_since(clock) > DAY
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::name::Day;
-use crate::writer::sync_folder;
+use crate::stable::sync_folder;
 
 /// The end of the name of a directory that is being removed, such as `2026-11-29.removed`. No reader takes it for a day.
 const REMOVED: &str = ".removed";

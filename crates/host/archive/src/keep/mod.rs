@@ -24,7 +24,7 @@ pub(crate) use self::kept::Kept;
 /// Time between two looks at the days.
 const LOOK: Duration = Duration::from_secs(3_600);
 
-/// The thread. Dropping it waits until a removal that is under way has ended its file.
+/// The thread. A drop waits until a removal under way has ended the present file.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     stop: Arc<(Mutex<bool>, Condvar)>,
@@ -83,14 +83,14 @@ fn run(keeping: &mut Keeping, clock: fn() -> Timestamp, stop: &(Mutex<bool>, Con
     }
 }
 
-/// What a process knows from one look to the next.
+/// Knowledge of a process from look to look.
 #[derive(Debug)]
 struct Keeping {
     kept: Kept,
     keep: Duration,
     ages: Ages,
     last: Option<Instant>,
-    /// Days whose removal was put off at the last look. Only more of them are worth a word.
+    /// Days with a removal put off at the last look. Only more days are worth a warning.
     put_off: usize,
 }
 
@@ -105,7 +105,7 @@ impl Keeping {
         }
     }
 
-    /// Ends removals that a kill has cut off, looks at the days, and removes the old ones.
+    /// Ends removals cut off by a kill, looks at the days, and removes old days.
     fn pass(&mut self, now: (Timestamp, Instant), stop: &dyn Fn() -> bool) {
         self.clear(stop);
         if let Err(error) = self.remove_old(now) {

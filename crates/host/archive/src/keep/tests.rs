@@ -1,4 +1,4 @@
-//! Machines that run, are off, and have wrong clocks; and removals that are cut off.
+//! Machines with running times, pauses and wrong clocks; and removals cut off.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -180,7 +180,7 @@ fn a_clock_that_jumps_ahead_while_running_removes_nothing_early() {
     assert!(machine.removed - removed <= 11);
 }
 
-/// Entries under a clock that went back lie in days that look old when the clock is right again.
+/// Entries under a clock set back lie in days of apparent age once the clock is right again.
 #[test]
 fn days_of_a_clock_that_went_back_are_kept_as_long_as_others() {
     let mut machine = Machine::after(40);
@@ -395,7 +395,7 @@ fn is_sound(folder: &Path) -> bool {
     verified.issues.list.is_empty()
 }
 
-/// A removal that ends at any of its steps: readers see the whole day or none of it, and the next start ends it.
+/// A removal cut off at any step: readers see the whole day or no day, and the next start ends the removal.
 #[test]
 fn a_removal_that_is_cut_off_is_no_damage() {
     let mut steps = 0;
@@ -426,7 +426,7 @@ fn a_removal_that_is_cut_off_is_no_damage() {
     assert_eq!(steps, 4);
 }
 
-/// A directory of the name that a removal needs is removed first, also one with a directory in it.
+/// A directory in the way of a removal is removed first, also a directory with directories.
 #[test]
 fn a_leftover_is_in_nobodys_way() {
     let folder = folder();

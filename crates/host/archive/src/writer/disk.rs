@@ -5,6 +5,8 @@ use std::io::{self, IoSlice, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use crate::stable::sync_folder;
+
 /// Mail is nobody else's business, but a group may be let in.
 const FILE_MODE: u32 = 0o640;
 const FOLDER_MODE: u32 = 0o750;
@@ -84,11 +86,6 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
         .create_new(true)
         .mode(FILE_MODE)
         .open(path)
-}
-
-/// Brings the names in a directory to stable storage.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }
 
 /// Writes all pieces, in as many calls as the system needs.

@@ -28,7 +28,6 @@ use crate::error::{ArchiveError, OpenError};
 use crate::format::{META_OCTETS_MAX, encoded_len};
 use crate::keep::{Keeper, Kept};
 
-pub(crate) use self::disk::sync_folder;
 pub use self::options::{ArchiveOptions, Figures};
 
 /// The file whose lock says that a process writes.

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use vere_checksum::crc32;
 use vere_units::Timestamp;
 
-use super::disk::{create, sync_folder};
+use super::disk::create;
 use crate::error::{OpenError, ReadError};
 use crate::format::{FILE_HEAD_OCTETS, FileHead, FileKind, Record, Summary};
 use crate::name::{Day, SegmentName};
 use crate::read::{Issue, Row, Segment, days, segments};
+use crate::stable::sync_folder;
 
 /// Days, counted from the newest, in which a crash may have left segments: a minute before midnight belongs to the day
 /// before. Readers need no repair; segments of other days stay as they are.

@@ -8,8 +8,8 @@ use vere_units::ByteSize;
 
 use super::sample::{Rates, Row};
 use super::screen::{Mode, Screen, Sort};
-use crate::figures::{age, dash};
 use vere_control::{Budget, HeaviestClient, ReplicaLine};
+use vere_health::figures::{age, dash};
 
 /// Columns of a budget, with the gap behind the budget.
 const BUDGET_WIDTH: u16 = 40;

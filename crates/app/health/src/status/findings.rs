@@ -11,7 +11,7 @@ use crate::finding::{Finding, Level};
 const RECENT: u64 = 3_600;
 /// Age of the oldest message, in seconds, from which on the queues are worth a look.
 const OLD: u64 = 86_400;
-/// Days to the end of a certificate below which its renewal has failed: ACME renews 30 days before.
+/// Days to the end of a certificate; fewer mean a failed renewal, since ACME renews 30 days before the end.
 const CERTIFICATE_WARNING: u64 = 14;
 const CERTIFICATE_CRITICAL: u64 = 3;
 /// Free space of a disk, in percent.

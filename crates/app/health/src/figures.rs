@@ -1,7 +1,8 @@
 //! Ages and sizes for people.
 
-/// An age in the largest unit of which there is one at least: at most four columns for a hundred years.
-pub(crate) fn age(seconds: u64) -> String {
+/// An age in the largest fitting unit: at most four columns for a hundred years.
+#[must_use]
+pub fn age(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
         60..3_600 => format!("{}m", seconds / 60),
@@ -12,12 +13,14 @@ pub(crate) fn age(seconds: u64) -> String {
 }
 
 /// In place of a figure that is not there.
-pub(crate) fn dash() -> String {
+#[must_use]
+pub fn dash() -> String {
     "-".to_owned()
 }
 
-/// A size in the largest decimal unit of which there is one at least, with one digit behind the point.
-pub(crate) fn size(octets: u64) -> String {
+/// A size in the largest fitting decimal unit, with a digit behind the point.
+#[must_use]
+pub fn size(octets: u64) -> String {
     const UNITS: [(u64, &str); 4] = [
         (1_000_000_000_000, "TB"),
         (1_000_000_000, "GB"),
@@ -33,8 +36,9 @@ pub(crate) fn size(octets: u64) -> String {
     }
 }
 
-/// A number with its noun, which gets an s unless the number is 1.
-pub(crate) fn counted(number: u64, noun: &str) -> String {
+/// A number with a noun, in the plural unless the number is 1.
+#[must_use]
+pub fn counted(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         _ => format!("{number} {noun}s"),

@@ -55,7 +55,7 @@ fn subject(key: StoredKey, zone: Zone) -> Subject {
 async fn after(from: &str, to: &str) -> Vec<Row> {
     let key = key();
     let zone = zone(&key, from, to);
-    let mut rows = subject(key, zone).records().await;
+    let mut rows = records(&subject(key, zone)).await;
     rows.retain(|row| row.level > Level::Ok);
     rows
 }
@@ -64,7 +64,7 @@ async fn after(from: &str, to: &str) -> Vec<Row> {
 async fn a_zone_without_faults_has_no_finding() {
     let key = key();
     let zone = zone(&key, "", "");
-    let rows = subject(key, zone).records().await;
+    let rows = records(&subject(key, zone)).await;
     let wrong: Vec<_> = rows.iter().filter(|row| row.level > Level::Ok).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     let mut checks: Vec<&str> = rows.iter().map(|row| row.check).collect();
@@ -77,7 +77,7 @@ async fn a_zone_without_faults_has_no_finding() {
     assert!(text.ends_with("nothing to mend\n"), "{text}");
 }
 
-/// A change of the zone, the check that finds it, and a part of the finding and of its remedy.
+/// A change of the zone, the check for the change, and parts of finding and remedy.
 type Fault = (
     &'static str,
     &'static str,
@@ -286,7 +286,7 @@ const FAULTS: &[Fault] = &[
     ),
 ];
 
-/// A wrong address also breaks what leads to it: its name and SPF by MX.
+/// A wrong address also breaks the reverse name and SPF by MX.
 const ROWS_MAX: usize = 4;
 
 #[tokio::test]
@@ -323,7 +323,7 @@ async fn a_domain_without_keys_and_a_machine_without_addresses_are_told() {
     let mut bare = subject(key, right);
     bare.keys.clear();
     bare.addresses.clear();
-    let mut rows = bare.records().await;
+    let mut rows = records(&bare).await;
     rows.retain(|row| row.level > Level::Ok);
     let remedies: Vec<_> = rows
         .iter()
@@ -337,7 +337,7 @@ async fn a_domain_without_keys_and_a_machine_without_addresses_are_told() {
         ]
     );
     bare.signs = false;
-    let rows = bare.records().await;
+    let rows = records(&bare).await;
     assert!(rows.iter().any(|row| row.text == "mail is not signed"));
 }
 

@@ -1,4 +1,4 @@
-//! The domain that is checked, with what this machine knows about itself.
+//! The checked domain, with the facts that the machine knows.
 
 use std::net::IpAddr;
 
@@ -8,9 +8,8 @@ use vere_dnsbl::policy::is_public;
 use vere_net::resolver::{Resolver, TxtAnswer};
 
 use super::row::Row;
-use super::{keys, names, policies};
 
-/// The domain that is checked, with what this machine knows about itself.
+/// The checked domain, with the facts that the machine knows.
 #[derive(Debug)]
 pub(super) struct Subject {
     pub(super) resolver: Resolver,
@@ -28,26 +27,12 @@ pub(super) struct Subject {
     pub(super) lists: Vec<String>,
     /// The directory of the authority (ACME), if one issues the certificate.
     pub(super) authority: Option<String>,
-    /// Services with a record of their own, and their ports, if they are served.
+    /// Services with SRV records, and the ports of running services.
     pub(super) ports: [(&'static str, Option<u16>); 2],
 }
 
 impl Subject {
-    /// All checks that look at records only.
-    pub(super) async fn records(&self) -> Vec<Row> {
-        let mut rows = names::host(self).await;
-        rows.extend(names::reverse(self).await);
-        rows.extend(names::exchangers(self).await);
-        rows.extend(policies::spf(self).await);
-        rows.extend(keys::dkim(self).await);
-        rows.push(policies::dmarc(self).await);
-        rows.push(policies::caa(self).await);
-        rows.extend(names::services(self).await);
-        rows.extend(names::lists(self).await);
-        rows
-    }
-
-    /// The texts of a name that begin with this tag. A name that does not exist has none.
+    /// The texts of a name with a tag at the beginning. A missing name has no texts.
     ///
     /// # Errors
     /// The row for name servers that do not answer.
@@ -73,7 +58,7 @@ impl Subject {
     }
 }
 
-/// Whether a text has the tag of its version, as a whole word.
+/// Whether a text begins with the tag as a whole word.
 fn begins_with(text: &str, tag: &str) -> bool {
     let rest = text.trim_start().get(..tag.len());
     let is_tag = rest.is_some_and(|head| head.eq_ignore_ascii_case(tag));
@@ -88,7 +73,8 @@ pub(super) fn listed<T: ToString>(values: &[T]) -> String {
 }
 
 /// The public addresses of this machine's interfaces, each once.
-pub(in super::super) fn public_addresses() -> Vec<IpAddr> {
+#[must_use]
+pub fn public_addresses() -> Vec<IpAddr> {
     let mut found: Vec<IpAddr> = Vec::new();
     for interface in getifaddrs().into_iter().flatten() {
         let Some(address) = interface.address else {

@@ -15,7 +15,7 @@ use super::subject::Subject;
 /// How long a host may take to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Whether this host answers at port 25 as senders reach it, with which certificate.
+/// Whether the host answers at port 25 as senders reach the host, and the certificate.
 pub(super) async fn incoming(subject: &Subject, outbound: &Outbound) -> Vec<Row> {
     const CHECK: &str = "port 25 in";
     let host_name = &subject.hostname;
@@ -66,7 +66,7 @@ fn certificate(host: &str, opened: &Opened) -> Row {
     }
 }
 
-/// Whether connections to port 25 of others are possible: many providers forbid them.
+/// Whether outgoing connections to port 25 are possible: many providers forbid such connections.
 pub(super) async fn outgoing(probe: &str, outbound: &Outbound) -> Row {
     const CHECK: &str = "port 25 out";
     let remedy = "ask the provider to open port 25 outwards, or send through a relay: [[route]] domain = \"*\"";

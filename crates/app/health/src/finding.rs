@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Severity, in rising order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Level {
+pub enum Level {
     /// As it should be.
     Ok,
     /// To be mended in time.
@@ -14,19 +14,21 @@ pub(crate) enum Level {
     Critical,
 }
 
-/// Something that is not as it should be.
+/// A fault, or a sign of a coming fault.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
-    pub(crate) level: Level,
+pub struct Finding {
+    /// How bad it is.
+    pub level: Level,
     /// One sentence without a point.
-    pub(crate) text: String,
+    pub text: String,
     /// What to do.
-    pub(crate) remedy: String,
+    pub remedy: String,
 }
 
 impl Finding {
     /// Something to be mended in time.
-    pub(crate) fn warning(text: impl Into<String>, remedy: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn warning(text: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             level: Level::Warning,
             text: text.into(),
@@ -35,7 +37,8 @@ impl Finding {
     }
 
     /// Something that stops mail, or soon will.
-    pub(crate) fn critical(text: impl Into<String>, remedy: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn critical(text: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             level: Level::Critical,
             ..Self::warning(text, remedy)
@@ -45,7 +48,8 @@ impl Finding {
 
 impl Level {
     /// The word of monitoring plugins.
-    pub(crate) const fn word(self) -> &'static str {
+    #[must_use]
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Ok => "OK",
             Self::Warning => "WARNING",

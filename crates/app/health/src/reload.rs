@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits for a reload.
 #[derive(Debug, Args)]
-pub(crate) struct ReloadArgs {
+pub struct ReloadArgs {
     /// Wait for the roles for this many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
@@ -38,7 +38,7 @@ pub(crate) struct ReloadArgs {
 ///
 /// # Errors
 /// When no system runs, or the settings are refused: the reason.
-pub(crate) fn run(args: &ReloadArgs, settings: &Settings) -> Result<Outcome, Failure> {
+pub fn run(args: &ReloadArgs, settings: &Settings) -> Result<Outcome, Failure> {
     let socket = supervisor_socket(settings);
     let accepted: Accepted = asked(&socket, SupervisorRequest::Reload, ANSWER)?;
     let until = Instant::now() + Duration::from_secs(args.timeout);

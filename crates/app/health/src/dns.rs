@@ -22,25 +22,25 @@ use crate::finding::Level;
 
 use row::Row;
 use subject::Subject;
-pub(super) use subject::public_addresses;
+pub use subject::public_addresses;
 
 /// Exit code when something is to be mended.
 const FINDINGS: u8 = 3;
-/// Block lists that are asked beside those of the settings. Both answer without an agreement.
+/// Block lists beside the configured lists. Both answer without an agreement.
 const LISTS: [&str; 2] = ["zen.spamhaus.org", "bl.spamcop.net"];
 
 /// Check the DNS records that mail needs.
 #[derive(Debug, Subcommand)]
-pub(crate) enum DnsCommand {
+pub enum DnsCommand {
     /// Check the records of a domain, the host's names, block lists, port 25 and the certificate.
     ///
-    /// Each finding has its remedy. Exit code 0: nothing to mend, 3: findings.
+    /// Every finding has a remedy. Exit code 0: nothing to mend, 3: findings.
     Check(CheckArgs),
 }
 
 /// What is checked, and from where.
 #[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
+pub struct CheckArgs {
     /// The domain; by default every local domain.
     domain: Option<String>,
     /// A public address of this machine, also behind NAT; by default the public addresses of its interfaces. May be
@@ -65,7 +65,7 @@ pub(crate) struct CheckArgs {
 ///
 /// # Errors
 /// When no domain is known, or the settings cannot be used.
-pub(super) fn run(command: &DnsCommand, settings: &Arc<Settings>) -> Result<Outcome, Failure> {
+pub fn run(command: &DnsCommand, settings: &Arc<Settings>) -> Result<Outcome, Failure> {
     let DnsCommand::Check(args) = command;
     let domains = domains(args, settings)?;
     let outbound = Outbound::new(
@@ -158,8 +158,22 @@ fn subject(args: &CheckArgs, settings: &Settings, domain: String) -> Result<Subj
     })
 }
 
+/// All checks that look at records only.
+async fn records(subject: &Subject) -> Vec<Row> {
+    let mut rows = names::host(subject).await;
+    rows.extend(names::reverse(subject).await);
+    rows.extend(names::exchangers(subject).await);
+    rows.extend(policies::spf(subject).await);
+    rows.extend(keys::dkim(subject).await);
+    rows.push(policies::dmarc(subject).await);
+    rows.push(policies::caa(subject).await);
+    rows.extend(names::services(subject).await);
+    rows.extend(names::lists(subject).await);
+    rows
+}
+
 async fn all(subject: &Subject, args: &CheckArgs, outbound: &Outbound) -> Vec<Row> {
-    let mut rows = subject.records().await;
+    let mut rows = records(subject).await;
     if !args.records_only {
         rows.extend(policies::mta_sts(subject, outbound).await);
         rows.extend(connections::incoming(subject, outbound).await);

@@ -5,20 +5,21 @@ mod findings;
 mod show;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
+use vere_settings::Settings;
 
-use crate::config_arg::ConfigArg;
 use crate::finding::Level;
 
-/// Exit code for a state that could not be found out, as monitoring plugins have it.
+/// Exit code for an unknown state, as monitoring plugins have it.
 const UNKNOWN: u8 = 3;
 
 /// Prints the state of the system.
 #[derive(Debug, Args)]
-pub(crate) struct StatusArgs {
+pub struct StatusArgs {
     /// Print JSON: an object with `level`, `findings`, and the facts of which the findings follow.
     #[arg(long)]
     json: bool,
@@ -37,9 +38,9 @@ impl Level {
     }
 }
 
-/// Runs the command. The exit codes are those of monitoring plugins: 0 OK, 1 warning, 2 critical, 3 unknown.
-pub(crate) fn run(args: &StatusArgs, config: &ConfigArg) -> Outcome {
-    match look(args, config) {
+/// Runs the command; `load` reads the settings. The exit codes are those of monitoring plugins: 0 OK, 1 warning, 2 critical, 3 unknown.
+pub fn run(args: &StatusArgs, load: impl FnOnce() -> Result<Arc<Settings>, Failure>) -> Outcome {
+    match load().and_then(|settings| look(args, &settings)) {
         Ok((text, level)) => Outcome::Report(text, level.code()),
         Err(failure) => {
             let text = match args.json {
@@ -54,9 +55,8 @@ pub(crate) fn run(args: &StatusArgs, config: &ConfigArg) -> Outcome {
     }
 }
 
-fn look(args: &StatusArgs, config: &ConfigArg) -> Result<(String, Level), Failure> {
-    let (_, settings) = config.load()?;
-    let facts = facts::gather(&settings)?;
+fn look(args: &StatusArgs, settings: &Settings) -> Result<(String, Level), Failure> {
+    let facts = facts::gather(settings)?;
     let findings = findings::of(&facts);
     let level = findings
         .iter()

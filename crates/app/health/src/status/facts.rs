@@ -50,7 +50,7 @@ pub(super) struct Edited {
 #[derive(Debug, Serialize)]
 pub(super) struct Certificate {
     pub(super) file: PathBuf,
-    /// Seconds to its end; 0 behind it.
+    /// Seconds to the end of validity; 0 behind the end.
     pub(super) remaining_seconds: Option<u64>,
     /// Why it cannot be read.
     pub(super) error: Option<String>,
@@ -100,7 +100,7 @@ fn queues(socket: &Path) -> Result<TopSample, AskError> {
     serde_json::from_value(ask(socket, &request)?).map_err(AskError::Form)
 }
 
-/// Compares the file with the settings in force. Where these cannot be read, as by another user, nothing is known.
+/// Compares the file with the settings in force. Without read access to the latter the result is empty.
 fn edited(settings: &Settings) -> Edited {
     let path = settings.data.join(ACCEPTED);
     let Ok(text) = std::fs::read_to_string(&path) else {

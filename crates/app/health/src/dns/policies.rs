@@ -17,7 +17,7 @@ const STRANGERS: [IpAddr; 2] = [
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0x77, 0, 0, 0, 0, 0x77)),
 ];
 
-/// Whether the SPF policy allows this machine, and nobody else.
+/// Whether the SPF policy allows the machine alone.
 pub(super) async fn spf(subject: &Subject) -> Vec<Row> {
     const CHECK: &str = "spf";
     let domain = &subject.domain;
@@ -133,7 +133,7 @@ fn tag(text: &str, name: &str) -> Option<String> {
         .map(|(_, value)| value.trim().to_ascii_lowercase())
 }
 
-/// Whether the authority that is asked for certificates may issue them (RFC 8659).
+/// Whether the authority of `[acme]` may issue certificates (RFC 8659).
 pub(super) async fn caa(subject: &Subject) -> Row {
     const CHECK: &str = "caa";
     const AUTHORITY: &str = "letsencrypt.org";
@@ -166,7 +166,7 @@ pub(super) async fn caa(subject: &Subject) -> Row {
     }
 }
 
-/// The names of authorities that may issue certificates for a name; `;` alone names none.
+/// The authorities with leave to issue certificates for a name; `;` alone stands for no authority.
 fn issuers(records: &[Record]) -> Vec<String> {
     let issue = records.iter().filter_map(|record| match record {
         Record::Caa(tag, value) if tag == "issue" => Some(value),
