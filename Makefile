@@ -5,7 +5,7 @@ CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: run build build-bench install install-bench uninstall test check soak kernel-tls fs-peers packages fmt bench clean help
+.PHONY: run build build-bench install install-bench uninstall test check soak kernel-tls fs-peers packages packages-test fmt bench clean help
 
 run: ## build and start a whole demo system below ./run (Ctrl-C stops it; data stays)
 	@scripts/run.sh
@@ -60,6 +60,9 @@ uninstall: ## take away what `make install` and `make install-bench` put there; 
 
 packages: ## .deb packages, their symbols apart, and a tarball, in target/packages (`make build build-bench` first; VERSION, MAINTAINER)
 	@PROGRAM="$(PROGRAM)" BENCH_PROGRAM="$(BENCH_PROGRAM)" CARGO="$(CARGO)" scripts/packages/build
+
+packages-test: ## the packages in a clean Debian: install, start, upgrade under load, remove, purge (as root; `make packages` first)
+	@scripts/packages/test
 
 test: ## everything CI checks; installs what the tests need first
 	@scripts/install-test-tools.sh
