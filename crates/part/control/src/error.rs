@@ -52,7 +52,7 @@ pub enum AskError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The answer has another form, such as that of another version.
+    /// The answer has another form, such as the form of another version.
     Form(serde_json::Error),
 }
 

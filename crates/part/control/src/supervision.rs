@@ -19,16 +19,16 @@ pub enum SupervisorRequest {
     Reload,
 }
 
-/// Settings that a reload has accepted. Roles apply them afterwards: [`RoleState::settings`] tells when.
+/// Settings accepted by a reload. Roles apply the settings afterwards: [`RoleState::settings`] has the progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
-    /// Number of the settings: 1 for those of the start, one more for each accepted reload.
+    /// Number of the settings: 1 at the start, and 1 more for each accepted reload.
     pub settings: u64,
     /// Keys whose values changed.
     pub changed: Vec<String>,
 }
 
-/// The state of a running system. Ages are in whole seconds, so that a clock that jumps does not matter.
+/// The state of a running system. Ages are in whole seconds, so that jumps of the clock do not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemState {
     /// Version of the running program.
@@ -104,7 +104,7 @@ pub struct RoleEnd {
 pub enum ProcessState {
     /// No process.
     Down,
-    /// The process recovers its state and opens its sockets.
+    /// The process recovers state and opens sockets.
     Starting,
     /// The process does its work.
     Ready,

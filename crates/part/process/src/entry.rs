@@ -42,7 +42,7 @@ pub fn notify_ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// Ends a reload whose settings this role could not apply, with the reason, which `vere reload` and `vere status` print.
+/// Ends a reload after a failure to apply the settings. `vere reload` and `vere status` print the reason.
 pub fn notify_kept(reason: &str) {
     // A line end would begin another notice.
     let reason = reason.replace(['\n', '\r'], "; ");

@@ -37,7 +37,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// That of this log, which `role` writes.
+    /// The level of the log of `role`.
     pub fn of(log: &LogHandle, role: &str) -> Self {
         Self {
             handle: log.level(),

@@ -367,7 +367,7 @@ const fn kind_of(kind: RecordType) -> RecordKind {
     }
 }
 
-/// A record that a worker may ask for; [`kind_of`] asks for no other.
+/// A record of a kind for workers; [`kind_of`] asks for no other kind.
 fn record(record: Found) -> Option<Record> {
     Some(match record {
         Found::A(address) => Record::A(address),
