@@ -40,7 +40,7 @@ pub use initiate::{Expected, OpenError, Peer, Refusal, initiate, introduction, o
 pub use names::Names;
 pub use open::{Activity, Facts, Next, OpenAssociation, Remote, Resumption};
 pub use outcome::{NotTransferred, Outcome};
-pub use pool::{Delivered, Pool, PoolError, PoolSettings, ReservedLane};
+pub use pool::{Begun, Lent, Pool, PoolError, PoolSettings, ReservedLane};
 pub use receive::{NotReceived, Part, Partial};
 pub use respond::{Asked, Caller, Decision, NotOpen, Responder, respond};
 pub use transfer::Checkpoints;

@@ -8,9 +8,9 @@ mod lane;
 mod terms;
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -19,19 +19,14 @@ use vere_osi::session::Exception;
 
 use crate::bounds::Wait;
 use crate::end::End;
-use crate::history::{History, Known};
 use crate::initiate::{OpenError, initiate};
 use crate::names::Names;
-use crate::open::{Activity, Next, OpenAssociation, Resumption};
+use crate::open::{Next, OpenAssociation};
 use crate::outcome::{NotTransferred, Outcome};
-use crate::receive::{NotReceived, Partial};
 
 pub use lane::ReservedLane;
 use lane::{Guard, Job, JobTask, Shared, Transfer, lane};
-pub use terms::{Delivered, PoolError, PoolSettings};
-
-/// Transfers of the peer that a pool remembers.
-const HISTORY_MAX: usize = 256;
+pub use terms::{Begun, Lent, PoolError, PoolSettings};
 
 /// The priority with which a lane asks for the turn.
 const TURN_PRIORITY: u32 = 1;
@@ -50,12 +45,12 @@ impl Drop for Pool {
 }
 
 impl Pool {
-    /// Starts a pool, within a tokio runtime. APDUs of the peer go to `incoming`; without it they are refused.
+    /// Starts a pool, within a tokio runtime. `incoming` gets each association over which the peer sends; without it transfers of the peer are refused.
     #[must_use]
     pub fn start(
         settings: PoolSettings,
         names: Arc<Names>,
-        incoming: Option<mpsc::Sender<Delivered>>,
+        incoming: Option<mpsc::Sender<Lent>>,
     ) -> Self {
         let most = settings.most.max(1);
         let permanent = settings.permanent;
@@ -64,7 +59,6 @@ impl Pool {
             settings,
             names,
             lanes: Mutex::new(lanes),
-            history: Mutex::new(History::new(HISTORY_MAX)),
             free: Arc::new(Semaphore::new(most)),
             incoming,
         });
@@ -262,7 +256,7 @@ impl Task {
         }
     }
 
-    /// Gets the turn; transfers of the peer that come first are received.
+    /// Gets the turn; transfers of the peer that come first are received by the host.
     async fn turn(&mut self) -> Result<(), End> {
         let mut asked = false;
         loop {
@@ -294,8 +288,8 @@ impl Task {
 
     async fn happened(&mut self, next: Next) {
         match next {
-            Next::Incoming(activity) => self.incoming(activity, Partial::default()).await,
-            Next::Resume(resumption) => self.resumed(resumption).await,
+            Next::Incoming(activity) => self.lend(Begun::Transfer(activity)).await,
+            Next::Resume(resumption) => self.lend(Begun::Rest(resumption)).await,
             Next::TurnWanted(_) => {
                 if let Some(open) = &mut self.open {
                     // A request that crossed a change of the turn is void.
@@ -326,66 +320,40 @@ impl Task {
         }
     }
 
-    async fn resumed(&mut self, resumption: Resumption) {
-        let Some(open) = &mut self.open else {
+    /// Lends the association to the host, which receives a transfer of the peer, and waits until it comes back.
+    async fn lend(&mut self, begun: Begun) {
+        let Some(open) = self.open.take() else {
             return;
         };
-        let known = self.shared.history().resumed(&resumption);
-        match known {
-            // Errors: the peer has gone meanwhile, which the next event tells.
-            Known::Received => {
-                let _answered = open.already_received();
-            }
-            Known::Unknown => {
-                let unknown = Exception::UnrecoverableProceduralError;
-                let _answered = open.refuse(unknown).await;
-            }
-            Known::Busy => self.abort().await,
-            Known::Partial(partial) => {
-                if open.continue_from(partial.length()).is_ok() {
-                    self.incoming(resumption.new, partial).await;
-                }
-            }
-        }
-    }
-
-    async fn incoming(&mut self, activity: Activity, begun: Partial) {
-        let Some(open) = &mut self.open else {
-            return;
-        };
-        let Some(incoming) = &self.shared.incoming else {
-            let _refused = open.refuse(Exception::LocalUserError).await;
-            return;
-        };
-        if !self.shared.history().begun(&activity) {
-            return self.abort().await;
-        }
         self.shared.with(self.lane, |lane| lane.receiving = true);
-        match open.collect(begun, self.shared.settings.apdu_max).await {
-            Ok(apdu) => {
-                let limit = self.shared.settings.peer.bounds.hold;
-                if delivered(incoming, apdu, limit).await {
-                    self.shared.history().received(&activity);
-                    // Without a confirmation the peer asks again, and the history answers.
-                    let _confirmed = open.confirm().await;
-                } else {
-                    // A complete transfer cannot be refused any more.
-                    self.shared.history().forget(&activity);
-                    self.abort().await;
+        let (back, given_back) = oneshot::channel();
+        let lent = Lent { open, begun, back };
+        let open = match &self.shared.incoming {
+            None => Some(refused(lent, Exception::LocalUserError).await),
+            Some(incoming) => match incoming.send(lent).await {
+                // A host that drops the association has ended it.
+                Ok(()) => given_back.await.ok(),
+                Err(SendError(lent)) => {
+                    Some(refused(lent, Exception::ReceivingAbilityJeopardized).await)
                 }
-            }
-            Err(NotReceived::Broken(partial, _)) => self.shared.history().broke(&activity, partial),
-            Err(_) => self.shared.history().forget(&activity),
-        }
+            },
+        };
         self.shared.with(self.lane, |lane| lane.receiving = false);
+        self.set(open);
     }
 }
 
-/// Whether the host says in time that the APDU is safe.
-async fn delivered(incoming: &mpsc::Sender<Delivered>, apdu: Vec<Bytes>, limit: Duration) -> bool {
-    let (safe, answer) = oneshot::channel();
-    let told = async {
-        incoming.send(Delivered { apdu, safe }).await.is_ok() && answer.await.unwrap_or(false)
+/// Refuses a transfer that no host receives.
+async fn refused(lent: Lent, why: Exception) -> OpenAssociation {
+    let Lent {
+        mut open, begun, ..
+    } = lent;
+    let reason = match begun {
+        Begun::Transfer(_) => why,
+        // Nothing of it is here: the peer has to send it anew.
+        Begun::Rest(_) => Exception::UnrecoverableProceduralError,
     };
-    timeout(limit, told).await.unwrap_or(false)
+    // The peer may have gone meanwhile, which the next event tells.
+    let _refused = open.refuse(reason).await;
+    open
 }

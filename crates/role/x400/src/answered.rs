@@ -1,40 +1,48 @@
-//! Takes the units that peers send over associations that this MTA has opened.
+//! Receives the units that peers send over associations that this MTA has opened.
 
 use std::rc::Rc;
 
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
-use vere_associations::Delivered;
-use vere_mta400::Source;
+use vere_associations::{Begun, Lent, Partial};
 
-use crate::intake::Intake;
-use crate::origin::Origin;
 use crate::peers::Incoming;
+use crate::receiver::{Host, Receiver};
+use crate::reception::Reception;
 
-/// Takes units until the MTA stops: as many at once as there are associations.
-pub(crate) async fn take(intake: Rc<Intake>, mut units: mpsc::Receiver<Incoming>) {
-    while let Some(incoming) = units.recv().await {
-        let intake = Rc::clone(&intake);
-        spawn_local(async move { take_one(&intake, incoming).await });
+/// Receives until the MTA stops: over as many associations at once as there are.
+pub(crate) async fn receive(reception: Rc<Reception>, mut all: mpsc::Receiver<Incoming>) {
+    let mut stop = reception.stop.clone();
+    loop {
+        let incoming = tokio::select! {
+            biased;
+            // What has begun keeps the reception until its end, this task does not.
+            _ = stop.wait_for(|stopping| *stopping) => return,
+            incoming = all.recv() => incoming,
+        };
+        let Some(Incoming { peer, lent }) = incoming else {
+            return;
+        };
+        let reception = Rc::clone(&reception);
+        spawn_local(async move { receive_one(&*reception, &peer, lent).await });
     }
 }
 
-async fn take_one(intake: &Intake, Incoming { peer, unit }: Incoming) {
-    let Delivered { apdu, safe } = unit;
-    let origin = Origin {
-        source: Source::Peer(&peer),
-        address: None,
+/// Receives one transfer over an association of a pool, and gives the association back.
+pub(crate) async fn receive_one(host: &impl Host, peer: &str, lent: Lent) {
+    let Lent {
+        mut open,
+        begun,
+        back,
+    } = lent;
+    let receiver = Receiver::new(host, peer, None);
+    let _is_safe = match begun {
+        Begun::Transfer(activity) => {
+            let nothing = Partial::default();
+            receiver.transfer(&mut open, activity, nothing).await
+        }
+        Begun::Rest(resumption) => receiver.resume(&mut open, resumption).await,
     };
-    let taken = match intake.ready() {
-        Ok(()) => intake
-            .take(origin, apdu)
-            .await
-            .map_err(|error| error.to_string()),
-        Err(why) => Err(why.to_owned()),
-    };
-    if let Err(error) = &taken {
-        tracing::warn!(peer, error, "unit not taken, its sender keeps it");
-    }
-    // A lane that waits no more has an end to its association.
-    let _told = safe.send(taken.is_ok());
+    // A pool that has ended needs the association no more.
+    let _dropped = back.send(open);
 }

@@ -1,4 +1,4 @@
-//! Memory for units that peers are sending, shared by all associations.
+//! Memory for units that peers and programs are sending, shared by all associations and all connections of the socket.
 //!
 //! A unit says its length at its end alone, so units that begin together could use the memory up with none of them complete. Room for the rest of
 //! the oldest unit is therefore kept free ([`ledger`]): the oldest unit waits for nothing but complete units, which leave when they are safe, and others that find no
@@ -21,7 +21,7 @@ const WAIT: Duration = Duration::from_secs(45);
 /// How often a waiting unit looks whether a turn is over.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The memory of all units that peers are sending.
+/// The memory of all units that are being sent to this MTA.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     ledger: RefCell<Ledger>,
@@ -46,7 +46,7 @@ impl Budget {
         self.ledger.borrow().held()
     }
 
-    /// The share of a unit that begins.
+    /// The share of a unit that begins, of a peer (by its name) or of another sender (`gateway:NAME`, `local`).
     pub(crate) fn share(self: &Rc<Self>, peer: &str) -> Share {
         let called = Rc::<Notify>::default();
         let serial = self.ledger.borrow_mut().begin(peer, Rc::clone(&called));
@@ -80,6 +80,11 @@ impl Share {
                 Ok(())
             }
         }
+    }
+
+    /// Counts octets that are in memory already, whether there is room or not.
+    pub(crate) fn hold(&self, octets: u64) {
+        self.budget.ledger.borrow_mut().set(self.serial, octets);
     }
 
     /// Waits until the unit may have so many octets. `give_way` frees memory of units that nobody sends at the moment, if there are any.

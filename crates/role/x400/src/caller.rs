@@ -1,20 +1,16 @@
 //! An association that a peer has opened, from its bind to its end.
 
-use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::rc::Rc;
 
 use vere_associations::{
-    Activity, Caller as Calling, Decision, End, History, Known, Next, NotOpen, NotReceived,
-    OpenAssociation, Partial, Remote, Resumption, Stream, respond,
+    Caller as Calling, Decision, End, Next, NotOpen, OpenAssociation, Partial, Remote, Stream,
+    respond,
 };
-use vere_mta400::{Admitted, Caller, Denied, Source};
+use vere_mta400::{Admitted, Caller, Denied};
 use vere_net::tls::PeerCertificate;
-use vere_osi::session::Exception;
 
 use crate::auditing::{self, Link};
-use crate::intake::NotTaken;
-use crate::origin::Origin;
+use crate::receiver::Receiver;
 use crate::reception::Reception;
 
 /// An open association, and whose it is.
@@ -116,9 +112,7 @@ pub(crate) async fn serve(reception: &Reception, bound: Bound<'_>) {
     tracing::info!(peer, %address, tls = open.facts().remote.tls.is_some(), "association open");
     let mut association = Association {
         reception,
-        history: reception.history(&peer),
-        address,
-        peer: &peer,
+        receiver: Receiver::new(reception, &peer, Some(address)),
         open,
         transfers: 0,
     };
@@ -171,9 +165,7 @@ impl Drop for Place<'_> {
 /// An open association with a known peer.
 struct Association<'a> {
     reception: &'a Reception,
-    history: Rc<RefCell<History>>,
-    address: SocketAddr,
-    peer: &'a str,
+    receiver: Receiver<'a, Reception>,
     open: OpenAssociation,
     /// Units that are safe.
     transfers: u64,
@@ -193,144 +185,22 @@ impl Association<'_> {
                 }
             };
             match next {
-                Next::Incoming(activity) => self.incoming(activity, Partial::default()).await,
-                Next::Resume(resumption) => self.resume(resumption).await,
+                Next::Incoming(activity) => {
+                    let transfer =
+                        self.receiver
+                            .transfer(&mut self.open, activity, Partial::default());
+                    self.transfers += u64::from(transfer.await);
+                }
+                Next::Resume(resumption) => {
+                    let rest = self.receiver.resume(&mut self.open, resumption);
+                    self.transfers += u64::from(rest.await);
+                }
                 Next::TurnWanted(_) => {
                     // A request that crossed a change of the turn is void.
                     let _given = self.open.give_turn().await;
                 }
                 Next::Ended(end) => return end,
                 Next::Turn | Next::Reconfirmed | Next::GivenUp | Next::Idle => {}
-            }
-        }
-    }
-
-    /// Receives a unit, or the rest of it.
-    async fn incoming(&mut self, activity: Activity, begun: Partial) {
-        let intake = &self.reception.intake;
-        if let Err(why) = intake.ready() {
-            tracing::warn!(peer = self.peer, why, "transfer refused for now");
-            intake.process().figures.refused();
-            // The octets of a transfer that continues stay for the next attempt.
-            if begun.length() > 0 {
-                self.history.borrow_mut().broke(&activity, begun);
-            }
-            // The peer keeps the unit, and tries again.
-            let _refused = self
-                .open
-                .refuse(Exception::ReceivingAbilityJeopardized)
-                .await;
-            return;
-        }
-        if !self.history.borrow_mut().begun(&activity) {
-            tracing::info!(
-                peer = self.peer,
-                "transfer settled on another association, its late octets are dropped"
-            );
-            return self.open.break_off().await;
-        }
-        self.reception.kept.release(&activity);
-        let process = intake.process();
-        let settings = process.settings();
-        let most = settings
-            .x400
-            .as_ref()
-            .map_or(0, |x400| x400.size_max.as_u64());
-        let share = process.budget.share(self.peer);
-        let (called, kept) = (share.called(), &self.reception.kept);
-        let share_ref = &share;
-        let has_room = |octets| async move {
-            let give_way = |shortage| kept.give_way(share_ref, shortage);
-            octets <= most && share_ref.grow_in_turn(octets, give_way).await
-        };
-        let collected = tokio::select! {
-            collected = self.open.collect_while(begun, has_room) => Some(collected),
-            () = called.notified() => None,
-        };
-        let Some(collected) = collected else {
-            return self.gives_way(&activity).await;
-        };
-        // What is complete waits for the spool alone.
-        share.rest();
-        match collected {
-            Ok(apdu) => {
-                let origin = Origin {
-                    source: Source::Peer(self.peer),
-                    address: Some(self.address),
-                };
-                let taken = Box::pin(intake.take(origin, apdu)).await;
-                match taken {
-                    Ok(_) => {
-                        self.transfers += 1;
-                        self.history.borrow_mut().received(&activity);
-                        // Without a confirmation the peer asks again, and the history answers.
-                        let _confirmed = self.open.confirm().await;
-                    }
-                    Err(error) => self.not_taken(&activity, &error).await,
-                }
-            }
-            Err(NotReceived::Broken(partial, _)) => {
-                self.history.borrow_mut().broke(&activity, partial);
-                self.reception.kept.keep(&self.history, activity, share);
-            }
-            Err(error) => {
-                tracing::warn!(peer = self.peer, ?error, "transfer not received");
-                process.figures.refused();
-                self.history.borrow_mut().forget(&activity);
-            }
-        }
-    }
-
-    /// The unit has had memory for long, and others wait for it: the peer keeps the unit, and begins anew.
-    async fn gives_way(&mut self, activity: &Activity) {
-        tracing::warn!(
-            peer = self.peer,
-            "transfer refused for now: too slow while others wait for memory"
-        );
-        self.reception.intake.process().figures.refused();
-        self.history.borrow_mut().forget(activity);
-        let jeopardized = Exception::ReceivingAbilityJeopardized;
-        if self.open.refuse(jeopardized).await.is_err() {
-            self.open.break_off().await;
-        }
-    }
-
-    /// A complete transfer cannot be refused any more: the association ends.
-    async fn not_taken(&mut self, activity: &Activity, error: &NotTaken) {
-        tracing::warn!(peer = self.peer, %error, "unit not taken, its sender keeps it");
-        let process = self.reception.intake.process();
-        process.figures.refused();
-        if let Some(audit) = &process.audit {
-            let origin = Origin {
-                source: Source::Peer(self.peer),
-                address: Some(self.address),
-            };
-            auditing::refused(audit, origin, &error.to_string());
-        }
-        self.history.borrow_mut().forget(activity);
-        self.open.break_off().await;
-    }
-
-    async fn resume(&mut self, resumption: Resumption) {
-        let known = self.history.borrow_mut().resumed(&resumption);
-        if !matches!(known, Known::Busy) {
-            // The transfer has another name from now on, and the octets are counted anew.
-            self.reception.kept.release(&resumption.old);
-        }
-        match known {
-            // Errors: the peer has gone meanwhile, which the next event tells.
-            Known::Received => {
-                let _answered = self.open.already_received();
-            }
-            Known::Unknown => {
-                let unknown = Exception::UnrecoverableProceduralError;
-                let _answered = self.open.refuse(unknown).await;
-            }
-            Known::Busy => self.open.break_off().await,
-            Known::Partial(partial) => {
-                if self.open.continue_from(partial.length()).is_ok() {
-                    self.incoming(resumption.new, partial).await;
-                }
             }
         }
     }

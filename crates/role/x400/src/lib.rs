@@ -1,7 +1,7 @@
 //! The MTA of X.400: receives messages, probes and reports by P1, stores them in the spool, and transfers or delivers them.
 //!
-//! One thread runs all tasks, as in the gateway. `listeners` accept connections, `caller` serves an association of a peer,
-//! `intake` takes responsibility for a unit, `records` makes the parts for the queues, `scheduler` starts workers, `transfer`
+//! One thread runs all tasks, as in the gateway. `listeners` accept connections, `caller` serves an association of a peer, `receiver` receives
+//! its units, `intake` takes responsibility for a unit, `records` makes the parts for the queues, `scheduler` starts workers, `transfer`
 //! (peers), `files` (local users) and `mailboxes` (the mail store) deliver. [`vere_mta400`] decides, [`vere_groups`] has the
 //! queues. `process` is the state of the process, `trade` tells the queues what reports and events of X.400 are.
 
@@ -25,6 +25,7 @@ mod metrics;
 mod origin;
 mod peers;
 mod process;
+mod receiver;
 mod reception;
 mod report;
 mod scheduler;
@@ -61,7 +62,7 @@ use self::intake::Intake;
 use self::process::Process;
 use self::reception::Reception;
 
-/// Units over associations of this MTA that wait for the intake.
+/// Associations of this MTA that wait to be received from.
 const INCOMING_MAX: usize = 16;
 
 /// Runs the role until it is told to stop.
@@ -93,7 +94,7 @@ async fn serve(
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
     let tls = ServerTls::new(&settings)?;
-    let (incoming, units) = mpsc::channel(INCOMING_MAX);
+    let (incoming, lent) = mpsc::channel(INCOMING_MAX);
     let process = Rc::new(Process::open(
         settings,
         incoming,
@@ -105,7 +106,8 @@ async fn serve(
     let groups = Rc::new(Groups::new(Rc::clone(&group)));
     let (stop, stopping) = watch::channel(false);
     let intake = Rc::new(Intake::new(Rc::clone(&group)));
-    spawn_local(answered::take(Rc::clone(&intake), units));
+    let reception = Rc::new(Reception::new(intake, tls.clone(), stopping));
+    spawn_local(answered::receive(Rc::clone(&reception), lent));
     keep_queues(&groups, stop.subscribe());
     spawn_local(control::serve(Rc::clone(&groups), control, answer));
     let (health, _) = watch::channel(Health::Starting);
@@ -113,7 +115,6 @@ async fn serve(
     spawn_local(gauges::keep(Rc::clone(&groups), tls.clone()));
     spawn_local(peers::keep_open(Rc::clone(&process.peers)));
     vere_groups::wait_recovered(&group).await;
-    let reception = Rc::new(Reception::new(intake, tls.clone(), stopping));
     for port in ports {
         spawn_local(Rc::clone(&reception).accept(port));
     }

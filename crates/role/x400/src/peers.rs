@@ -11,14 +11,14 @@ use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
-use vere_associations::{Delivered, Names, Pool, PoolSettings};
+use vere_associations::{Lent, Names, Pool, PoolSettings};
 use vere_net::resolver::{AddressAnswer, Resolver};
 use vere_osi::rtse::Broken;
 use vere_settings::{X400, X400Password, X400Peer};
 use vere_switch::Reach;
 use vere_units::TraceId;
 
-/// Units of one peer that wait for the intake.
+/// Associations of one peer that wait to be received from.
 const WAITING_MAX: usize = 4;
 /// Transfers that broke off and are not settled yet.
 const BROKEN_MAX: usize = 1_024;
@@ -27,11 +27,11 @@ const CLOSE: Duration = Duration::from_secs(5);
 /// How long the addresses of a host count.
 const ADDRESSES_FRESH: Duration = Duration::from_secs(60);
 
-/// A unit that a peer sends over an association of this MTA.
+/// An association of this MTA over which a peer sends.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) peer: String,
-    pub(crate) unit: Delivered,
+    pub(crate) lent: Lent,
 }
 
 /// A peer's pool, for the addresses that its hosts had.
@@ -49,7 +49,6 @@ struct State {
     /// Counts changes of the settings.
     generation: u64,
     lines: HashMap<String, Line>,
-    size_max: u64,
 }
 
 /// All peers.
@@ -58,7 +57,7 @@ pub(crate) struct Peers {
     resolver: Resolver,
     names: Arc<Names>,
     state: RefCell<State>,
-    /// Units of peers.
+    /// Associations over which peers send.
     incoming: mpsc::Sender<Incoming>,
     /// Transfers that another association has to settle, by message and peer.
     broken: RefCell<BTreeMap<(TraceId, String), Broken>>,
@@ -86,7 +85,7 @@ pub(crate) enum Unreached {
 }
 
 impl Peers {
-    /// The peers of the settings. What they send over associations of this MTA goes to `incoming`.
+    /// The peers of the settings. Associations of this MTA over which they send go to `incoming`.
     pub(crate) fn new(
         resolver: Resolver,
         x400: &X400,
@@ -102,7 +101,6 @@ impl Peers {
                 settings: x400.peers.clone(),
                 generation: 0,
                 lines: HashMap::new(),
-                size_max: x400.size_max.as_u64(),
             }),
             broken: RefCell::default(),
         }
@@ -114,8 +112,6 @@ impl Peers {
         let state = &mut *state;
         state.reach = reach;
         state.generation += 1;
-        let size_max = x400.size_max.as_u64();
-        let is_same_size = std::mem::replace(&mut state.size_max, size_max) == size_max;
         let before = std::mem::replace(&mut state.settings, x400.peers.clone());
         let is_kept = |name: &String| {
             let old = before.iter().find(|peer| peer.name == *name);
@@ -124,7 +120,7 @@ impl Peers {
             old == new && new.is_some_and(|peer| !peer.tls && !has_file(peer))
         };
         // A pool ends with its last worker.
-        state.lines.retain(|name, _| is_same_size && is_kept(name));
+        state.lines.retain(|name, _| is_kept(name));
     }
 
     /// The peers that want associations without messages.
@@ -200,12 +196,11 @@ impl Peers {
         reach: &Reach,
         (host, addresses): (&str, Vec<SocketAddr>),
     ) -> Line {
-        let (incoming, units) = mpsc::channel(WAITING_MAX);
-        spawn_local(pass_on(peer.to_owned(), units, self.incoming.clone()));
+        let (incoming, lent) = mpsc::channel(WAITING_MAX);
+        spawn_local(pass_on(peer.to_owned(), lent, self.incoming.clone()));
         let settings = PoolSettings {
             permanent: reach.permanent,
             most: reach.associations_max,
-            apdu_max: self.state.borrow().size_max,
             ..PoolSettings::new(reach.peer(host, addresses.clone()))
         };
         Line {
@@ -290,11 +285,11 @@ pub(crate) async fn keep_open(peers: Rc<Peers>) {
     }
 }
 
-/// Names the peer of each unit.
-async fn pass_on(peer: String, mut units: mpsc::Receiver<Delivered>, to: mpsc::Sender<Incoming>) {
-    while let Some(unit) = units.recv().await {
+/// Names the peer of each association.
+async fn pass_on(peer: String, mut all: mpsc::Receiver<Lent>, to: mpsc::Sender<Incoming>) {
+    while let Some(lent) = all.recv().await {
         let peer = peer.clone();
-        if to.send(Incoming { peer, unit }).await.is_err() {
+        if to.send(Incoming { peer, lent }).await.is_err() {
             return;
         }
     }

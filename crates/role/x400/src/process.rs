@@ -44,7 +44,7 @@ pub(crate) struct Process {
     pub(crate) ids: TraceIds,
     pub(crate) figures: Figures,
     pub(crate) pressure: Pressure,
-    /// Memory of units that peers are sending.
+    /// Memory of units that peers and programs are sending.
     pub(crate) budget: Rc<Budget>,
     /// `None` where the settings want no archive.
     pub(crate) archive: Option<Archive>,
@@ -56,7 +56,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Opens everything that the MTA needs besides a group of queues. Units that peers send over associations of this MTA go to
+    /// Opens everything that the MTA needs besides a group of queues. Associations of this MTA over which peers send go to
     /// `incoming`, trace events to the folder `trace`. Peers that ask are shown a certificate of `tls`.
     ///
     /// # Errors
@@ -114,6 +114,13 @@ impl Process {
     /// The settings in force.
     pub(crate) fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings.borrow())
+    }
+
+    /// Octets of a unit, at most.
+    pub(crate) fn octets_max(&self) -> u64 {
+        let settings = self.settings.borrow();
+        let x400 = settings.x400.as_ref();
+        x400.map_or(0, |x400| x400.size_max.as_u64())
     }
 
     /// The MTA of the settings in force.

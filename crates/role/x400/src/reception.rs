@@ -1,15 +1,20 @@
-//! What all callers share.
+//! What all callers share, and all receivers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use bytes::Bytes;
 use tokio::sync::watch;
 use vere_associations::{Bounds, History, Responder};
 use vere_process::tls::ServerTls;
 
-use crate::intake::Intake;
+use crate::auditing;
+use crate::budget::Budget;
+use crate::intake::{Intake, NotTaken};
 use crate::kept::Kept;
+use crate::origin::Origin;
+use crate::receiver::Host;
 use crate::waiting::Waiting;
 
 /// Transfers of a peer that are remembered, for resumption.
@@ -59,11 +64,42 @@ impl Reception {
         self.binds.set(self.binds.get() + 1);
         self.binds.get()
     }
+}
 
-    /// The transfers of a peer.
-    pub(crate) fn history(&self, peer: &str) -> Rc<RefCell<History>> {
+impl Host for Reception {
+    fn budget(&self) -> &Rc<Budget> {
+        &self.intake.process().budget
+    }
+
+    fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
+    fn history(&self, peer: &str) -> Rc<RefCell<History>> {
         let mut histories = self.histories.borrow_mut();
         let new = || Rc::new(RefCell::new(History::new(HISTORY_MAX)));
         Rc::clone(histories.entry(peer.to_owned()).or_insert_with(new))
+    }
+
+    fn octets_max(&self) -> u64 {
+        self.intake.process().octets_max()
+    }
+
+    fn ready(&self) -> Result<(), &'static str> {
+        self.intake.ready()
+    }
+
+    async fn take(&self, origin: Origin<'_>, apdu: Vec<Bytes>) -> Result<(), NotTaken> {
+        self.intake.take(origin, apdu).await.map(drop)
+    }
+
+    fn refused(&self) {
+        self.intake.process().figures.refused();
+    }
+
+    fn not_taken(&self, origin: Origin<'_>, why: &NotTaken) {
+        if let Some(audit) = &self.intake.process().audit {
+            auditing::refused(audit, origin, &why.to_string());
+        }
     }
 }

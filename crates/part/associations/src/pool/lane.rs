@@ -6,8 +6,7 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use vere_osi::rtse::Broken;
 
-use super::terms::{Delivered, PoolError, PoolSettings};
-use crate::history::History;
+use super::terms::{Lent, PoolError, PoolSettings};
 use crate::initiate::OpenError;
 use crate::names::Names;
 use crate::outcome::Outcome;
@@ -102,7 +101,7 @@ pub(super) struct Lane {
     pub(super) jobs: mpsc::Sender<Job>,
     pub(super) busy: bool,
     pub(super) open: bool,
-    /// Whether an APDU of the peer is coming.
+    /// Whether the host has the association, to receive a transfer of the peer.
     pub(super) receiving: bool,
 }
 
@@ -111,18 +110,13 @@ pub(super) struct Shared {
     pub(super) settings: PoolSettings,
     pub(super) names: Arc<Names>,
     pub(super) lanes: Mutex<Vec<Lane>>,
-    pub(super) history: Mutex<History>,
     pub(super) free: Arc<Semaphore>,
-    pub(super) incoming: Option<mpsc::Sender<Delivered>>,
+    pub(super) incoming: Option<mpsc::Sender<Lent>>,
 }
 
 impl Shared {
     pub(super) fn lanes(&self) -> MutexGuard<'_, Vec<Lane>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn with(&self, lane: usize, change: impl FnOnce(&mut Lane)) {

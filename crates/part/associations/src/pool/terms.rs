@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use crate::initiate::{OpenError, Peer};
+use crate::open::{Activity, OpenAssociation, Resumption};
 
 /// Settings of a pool.
 #[derive(Debug, Clone)]
@@ -18,8 +18,6 @@ pub struct PoolSettings {
     pub most: usize,
     /// Pause of a permanent lane after a failure.
     pub pause: Duration,
-    /// The longest APDU of the peer that is received.
-    pub apdu_max: u64,
 }
 
 impl PoolSettings {
@@ -31,19 +29,29 @@ impl PoolSettings {
             permanent: 0,
             most: 1,
             pause: Duration::from_secs(10),
-            apdu_max: 64 << 20,
         }
     }
 }
 
-/// An APDU of the peer, that has come over an association of a pool.
+/// An association of a pool over which the peer sends. The host receives the transfer and gives the association back; an association that is dropped is closed,
+/// and the pool opens another.
 #[derive(Debug)]
-pub struct Delivered {
-    /// The APDU.
-    pub apdu: Vec<Bytes>,
-    /// Answer with true when the APDU is safe, within `Bounds::hold`. After an answer that comes too late, which fails, the peer
-    /// is still responsible.
-    pub safe: oneshot::Sender<bool>,
+pub struct Lent {
+    /// The association.
+    pub open: OpenAssociation,
+    /// The transfer that the host has to receive or refuse.
+    pub begun: Begun,
+    /// The way back. An error: the pool has ended, and the association is the host's.
+    pub back: oneshot::Sender<OpenAssociation>,
+}
+
+/// A transfer that the peer begins or continues.
+#[derive(Debug)]
+pub enum Begun {
+    /// A new one: as [`Next::Incoming`](crate::Next::Incoming).
+    Transfer(Activity),
+    /// One that broke off: as [`Next::Resume`](crate::Next::Resume).
+    Rest(Resumption),
 }
 
 /// No transfer by a pool.

@@ -126,20 +126,35 @@ async fn an_absent_peer_is_an_error() {
     assert_eq!(pool.free(), 1);
 }
 
-#[tokio::test]
-async fn the_peer_sends_over_a_pool() {
+/// A pool with one permanent lane whose peer has the turn, and what the pool lends.
+async fn peer_with_turn() -> (Pool, OpenAssociation, tokio::sync::mpsc::Receiver<Lent>) {
     let (listener, address) = listen().await;
-    let (incoming, mut delivered) = tokio::sync::mpsc::channel(1);
+    let (incoming, lent) = tokio::sync::mpsc::channel(1);
     let mut settings = PoolSettings::new(peer(address, NORMAL, &patient()));
     settings.permanent = 1;
+    settings.pause = millis(10);
     let pool = Pool::start(settings, Arc::new(Names::new("mta-a")), Some(incoming));
     let mut open = accept(&listener, &responder(&patient())).await.unwrap();
     open.please_turn(0).await.unwrap();
     assert!(matches!(open.next().await, Next::Turn));
+    (pool, open, lent)
+}
+
+#[tokio::test]
+async fn the_host_receives_what_the_peer_sends() {
+    let (pool, mut open, mut lent) = peer_with_turn().await;
     let host = async {
-        let Delivered { apdu, safe } = delivered.recv().await.unwrap();
+        let Lent {
+            mut open,
+            begun,
+            back,
+        } = lent.recv().await.unwrap();
+        assert!(matches!(begun, Begun::Transfer(_)), "{begun:?}");
+        assert_eq!(pool.open(), 1);
+        let apdu = open.collect(Partial::default(), 5_000).await.unwrap();
         assert_eq!(number(&apdu), 5);
-        safe.send(true).unwrap();
+        open.confirm().await.unwrap();
+        back.send(open).unwrap();
     };
     let message = apdu(5, 4_000);
     let (sent, ()) = tokio::join!(open.transfer(&message), host);
@@ -149,4 +164,29 @@ async fn the_peer_sends_over_a_pool() {
     assert_eq!(pool.transfer(apdu(6, 10)).await, Ok(Outcome::Transferred));
     drop(pool);
     receiving.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_association_that_the_host_drops_is_closed() {
+    let (pool, mut open, mut lent) = peer_with_turn().await;
+    let host = async { drop(lent.recv().await.unwrap()) };
+    let message = apdu(5, 4_000);
+    let (sent, ()) = tokio::join!(open.transfer(&message), host);
+    assert!(!sent.is_transferred(), "{sent:?}");
+    while pool.open() > 0 {
+        tokio::time::sleep(millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn without_a_host_the_peer_keeps_its_transfer() {
+    let (pool, mut open, lent) = peer_with_turn().await;
+    drop(lent);
+    let sent = open.transfer(&apdu(5, 4_000)).await;
+    let jeopardized = vere_osi::session::Exception::ReceivingAbilityJeopardized;
+    assert!(
+        matches!(&sent, Outcome::Refused(why, _) if *why == jeopardized),
+        "{sent:?}"
+    );
+    assert_eq!(pool.open(), 1);
 }

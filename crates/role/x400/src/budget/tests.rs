@@ -62,6 +62,21 @@ fn one_peer_has_half_and_a_unit_alone_has_all() {
     assert_eq!(second.grow(61), Err(Shortage::Common));
 }
 
+/// The octets of a transfer that goes on are in memory, whoever has begun meanwhile.
+#[test]
+fn what_is_there_already_counts_without_room() {
+    let budget = budget(100, 50);
+    let [first, second, goes_on] = ["a", "b", "c"].map(|peer| budget.share(peer));
+    assert_eq!(first.grow(30), Ok(()));
+    assert_eq!(second.grow(50), Ok(()));
+    assert_eq!(goes_on.grow(20), Err(Shortage::Common));
+    goes_on.hold(20);
+    assert_eq!(budget.held(), 100);
+    assert_eq!(first.grow(31), Err(Shortage::Common));
+    drop(goes_on);
+    assert_eq!(first.grow(31), Ok(()));
+}
+
 /// A spool that takes nothing for a while: each new unit is the oldest of those that come, and the memory stays within its bound.
 #[test]
 fn complete_units_hold_back_everybody() {

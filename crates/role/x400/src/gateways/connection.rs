@@ -2,6 +2,7 @@
 //!
 //! Reading and writing go on beside each other: a client may write a long frame while a delivery comes.
 
+mod room;
 mod waits;
 
 use std::collections::HashMap;
@@ -15,23 +16,36 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep_until, timeout};
-use vere_attach::{Bounds, Server, ServerEvent};
+use vere_attach::{Bounds, LINE_OCTETS_MAX, Server, ServerEvent};
 use vere_mta400::Source;
 use vere_x400::Apdu;
 
+use self::room::Room;
 use self::waits::{Late, Waits};
 use super::{Accepted, Desk, Unaccepted, compose};
 use crate::attached::{Gateways, LineEnd, Order, Results};
+use crate::budget::Share;
 
 /// Octets of one read.
 const READ_OCTETS: usize = 64 * 1024;
 /// Tags without an answer, at most.
 const TAGS_MAX: usize = 16;
+/// Octets of a frame that are not counted while the frame is coming: a line, and a read behind it.
+const UNCOUNTED: usize = LINE_OCTETS_MAX + READ_OCTETS;
+/// Why a unit is refused that finds no memory in time.
+const NO_ROOM: &str = "the memory for arriving units is short: submit again later";
 /// For the reason why a connection is refused.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// The answer of the MTA to a submission.
 type Answer = (String, Result<Accepted, Unaccepted>);
+
+/// A submission that is whole.
+struct Submission {
+    tag: String,
+    unit: Apdu,
+    share: Rc<Share>,
+}
 
 /// A connection.
 pub(super) struct Connection<D> {
@@ -48,6 +62,11 @@ pub(super) struct Connection<D> {
     answered: mpsc::UnboundedReceiver<Answer>,
     /// Submissions without an answer.
     submitted: usize,
+    /// Octets in the machine that are of a frame that is coming, at most.
+    coming: usize,
+    room: Room<D>,
+    /// A submission that waits for room.
+    held: Option<Submission>,
     waits: Waits,
 }
 
@@ -57,6 +76,8 @@ enum Step {
     Read(io::Result<usize>),
     Ordered(Order),
     Answered(Answer),
+    /// Whether there is room for what was held.
+    Room(bool),
     Late,
     Stopping,
 }
@@ -85,6 +106,9 @@ impl<D: Desk> Connection<D> {
             answers,
             answered,
             submitted: 0,
+            coming: 0,
+            room: Room::new(desk),
+            held: None,
             waits: Waits::new(Instant::now()),
         }
     }
@@ -108,9 +132,8 @@ impl<D: Desk> Connection<D> {
         let mut piece = Bytes::new();
         let mut reading = true;
         loop {
-            while let Some(event) = self.server.event() {
-                self.take(event);
-            }
+            self.take_events();
+            self.waits.holds(Instant::now(), self.room.waits());
             if piece.is_empty() {
                 piece = self.server.output().unwrap_or_default();
                 self.waits.wrote(Instant::now(), !piece.is_empty());
@@ -122,7 +145,7 @@ impl<D: Desk> Connection<D> {
             if done && piece.is_empty() {
                 break;
             }
-            let reads = reading && self.server.wants_input();
+            let reads = reading && self.server.wants_input() && !self.room.waits();
             self.waits
                 .reads(Instant::now(), reads && self.server.end_of_input().is_err());
             match self.step(&piece, reads.then_some(&mut buffer)).await {
@@ -134,10 +157,12 @@ impl<D: Desk> Connection<D> {
                 Step::Read(Ok(count)) => {
                     self.waits.read(Instant::now());
                     self.server.receive(buffer.get(..count).unwrap_or_default());
+                    self.coming = self.coming.saturating_add(count);
                 }
                 Step::Wrote(Err(_)) | Step::Read(Err(_)) => break,
                 Step::Ordered(order) => self.deliver(order),
                 Step::Answered((tag, answer)) => self.answer(&tag, answer),
+                Step::Room(found) => self.has_room(found),
                 Step::Late => match self.waits.late(Instant::now()) {
                     Some(Late::Deaf) => break,
                     Some(Late::Because(error)) => {
@@ -185,6 +210,7 @@ impl<D: Desk> Connection<D> {
             count = read, if reads => Step::Read(count),
             Some(order) = ordered, if takes => Step::Ordered(order),
             Some(answer) = self.answered.recv() => Step::Answered(answer),
+            found = self.room.ended(), if !ended => Step::Room(found),
             () = late => Step::Late,
             _ = self.stopping.wait_for(|stop| *stop), if !ended => Step::Stopping,
         }
@@ -218,6 +244,25 @@ impl<D: Desk> Connection<D> {
         }
     }
 
+    /// Takes the frames that have come, until a submission finds no room; then counts what has come of the next frame.
+    fn take_events(&mut self) {
+        while !self.room.waits()
+            && let Some(event) = self.server.event()
+        {
+            // Behind a whole frame there is no more than the rest of the last read.
+            self.coming = self.coming.min(READ_OCTETS);
+            self.take(event);
+            self.room.free();
+        }
+        if self.server.end_of_input().is_ok() {
+            self.coming = 0;
+        }
+        if self.coming > UNCOUNTED && !self.room.waits() {
+            let octets = u64::try_from(self.coming).unwrap_or(u64::MAX);
+            self.room.count(source(&self.line), octets);
+        }
+    }
+
     fn take(&mut self, event: ServerEvent) {
         match event {
             ServerEvent::Attach { name, window } => self.attach(name, window),
@@ -240,6 +285,8 @@ impl<D: Desk> Connection<D> {
                 message,
                 octets,
             } => {
+                let addresses = message.as_ref().map(|fields| &*fields.recipients);
+                let length = length(&octets, addresses.unwrap_or_default());
                 let made = match message {
                     None => Apdu::split(&octets).map_err(|error| error.to_string()),
                     Some(fields) => {
@@ -247,12 +294,13 @@ impl<D: Desk> Connection<D> {
                         compose::message(&self.desk.mta().site, &fields, octets, &id)
                     }
                 };
-                self.submit(tag, made);
+                self.submit(tag, made, length);
             }
             ServerEvent::Probe(fields) => {
+                let length = length(&[], &fields.recipients);
                 let id = self.desk.identifier();
                 let made = compose::probe(&self.desk.mta().site, &fields, &id);
-                self.submit(fields.tag, made);
+                self.submit(fields.tag, made, length);
             }
             ServerEvent::Ask(ask) if ask.peers => {
                 let rows = self.desk.peers(ask.after.as_deref());
@@ -290,20 +338,71 @@ impl<D: Desk> Connection<D> {
             .attached(&site.mta_name.text(), &site.domain.to_string());
     }
 
-    /// Hands a unit over to the MTA, which answers later.
-    fn submit(&mut self, tag: String, made: Result<Apdu, String>) {
+    /// Hands a unit over to the MTA, which answers later, as soon as there is room for its octets.
+    fn submit(&mut self, tag: String, made: Result<Apdu, String>, octets: u64) {
         let unit = match made {
             Ok(unit) => unit,
             Err(error) => return self.server.refuse(&tag, false, &error),
         };
+        if let Err(why) = self.desk.ready() {
+            return self.server.refuse(&tag, true, why);
+        }
         self.submitted = self.submitted.saturating_add(1);
+        let share = self.room.whole(source(&self.line), octets);
+        let submission = Submission { tag, unit, share };
+        if self.room.waits() {
+            self.held = Some(submission);
+        } else {
+            self.accept(submission);
+        }
+    }
+
+    /// Goes on with what was held for want of memory, or refuses it.
+    fn has_room(&mut self, found: bool) {
+        let held = self.held.take();
+        if found {
+            if let Some(submission) = held {
+                self.accept(submission);
+            }
+            return;
+        }
+        let gateway = self.line.as_ref().map(|(name, _)| &**name);
+        tracing::warn!(gateway, "submission refused for now: no memory in time");
+        match held {
+            Some(Submission { tag, .. }) => {
+                let error = NO_ROOM.to_owned();
+                let temporary = true;
+                self.answer(&tag, Err(Unaccepted { temporary, error }));
+            }
+            // The machine tells no tag of a frame that is not whole: the client submits again on another connection.
+            None => {
+                self.room.rest();
+                self.server.end(NO_ROOM);
+            }
+        }
+    }
+
+    fn accept(&self, Submission { tag, unit, share }: Submission) {
         let (desk, answers) = (Rc::clone(&self.desk), self.answers.clone());
         let gateway = self.line.as_ref().map(|(name, _)| name.clone());
         spawn_local(async move {
             let source = gateway.as_deref().map_or(Source::Local, Source::Gateway);
             let answer = desk.accept(unit, source).await;
+            drop(share);
             // The client may have gone; the message is safe all the same.
             let _ = answers.send((tag, answer));
         });
     }
+}
+
+/// Where the units of a connection come from.
+fn source(line: &Option<(String, LineEnd)>) -> Source<'_> {
+    line.as_ref()
+        .map_or(Source::Local, |(name, _)| Source::Gateway(name))
+}
+
+/// Octets of a unit in memory: what is long of it.
+fn length(octets: &[u8], addresses: &[String]) -> u64 {
+    let addresses: usize = addresses.iter().map(String::len).sum();
+    u64::try_from(octets.len().saturating_add(addresses)).unwrap_or(u64::MAX)
 }

@@ -7,6 +7,9 @@ use vere_attach::PeerRow;
 use vere_mta400::{Mta, Source};
 use vere_x400::Apdu;
 
+use crate::budget::Budget;
+use crate::kept::Kept;
+
 /// A unit that is safe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Accepted {
@@ -36,8 +39,20 @@ pub(crate) trait Desk: 'static {
     /// Octets of a unit, at most.
     fn octets_max(&self) -> u64;
 
+    /// The memory of units that come.
+    fn budget(&self) -> &Rc<Budget>;
+
+    /// The memory of transfers that broke off, which give way to units that come.
+    fn kept(&self) -> &Kept;
+
     /// A new identifier for a message of this MTA.
     fn identifier(&self) -> String;
+
+    /// Whether units are accepted now: a unit that is not need not wait for memory.
+    ///
+    /// # Errors
+    /// The reason, for people.
+    fn ready(&self) -> Result<(), &'static str>;
 
     /// Takes responsibility for a unit; ready when the unit is safe.
     fn accept(

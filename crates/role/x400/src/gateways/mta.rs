@@ -13,7 +13,9 @@ use vere_units::Timestamp;
 use vere_x400::Apdu;
 
 use super::{Accepted, Desk, Unaccepted};
+use crate::budget::Budget;
 use crate::intake::{NotTaken, Taken};
+use crate::kept::Kept;
 use crate::origin::Origin;
 use crate::process::{Group, Process};
 use crate::reception::Reception;
@@ -87,20 +89,28 @@ impl Desk for MtaDesk {
     }
 
     fn octets_max(&self) -> u64 {
-        let settings = self.process().settings();
-        settings
-            .x400
-            .as_ref()
-            .map_or(0, |x400| x400.size_max.as_u64())
+        self.process().octets_max()
+    }
+
+    fn budget(&self) -> &Rc<Budget> {
+        &self.process().budget
+    }
+
+    fn kept(&self) -> &Kept {
+        &self.reception.kept
     }
 
     fn identifier(&self) -> String {
         self.process().fresh_id().to_string()
     }
 
+    fn ready(&self) -> Result<(), &'static str> {
+        self.reception.intake.ready()
+    }
+
     async fn accept(&self, unit: Apdu, source: Source<'_>) -> Result<Accepted, Unaccepted> {
         let intake = &self.reception.intake;
-        intake.ready().map_err(|why| Unaccepted {
+        self.ready().map_err(|why| Unaccepted {
             temporary: true,
             error: why.to_owned(),
         })?;

@@ -1,6 +1,8 @@
 //! The socket with an MTA that is no more than a list.
 
-use std::cell::RefCell;
+mod memory;
+
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::advance;
 use vere_attach::{Deliver, Fate, PeerRow, Recipient};
@@ -18,11 +20,18 @@ use vere_x400::{Apdu, GlobalDomainIdentifier};
 use super::connection::Connection;
 use super::{Accepted, Desk, Unaccepted};
 use crate::attached::Gateways;
+use crate::budget::{Bounds, Budget};
+use crate::kept::Kept;
 
 /// An MTA that accepts all but probes, and notes what happened.
 struct Listed {
     mta: Rc<Mta>,
     notes: RefCell<Vec<String>>,
+    budget: Rc<Budget>,
+    kept: Kept,
+    ready: Cell<bool>,
+    /// A spool that makes one unit safe at a time.
+    spool: Semaphore,
 }
 
 impl Desk for Listed {
@@ -38,12 +47,25 @@ impl Desk for Listed {
         10_000_000
     }
 
+    fn budget(&self) -> &Rc<Budget> {
+        &self.budget
+    }
+
+    fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
     fn identifier(&self) -> String {
         "id-1".to_owned()
     }
 
+    fn ready(&self) -> Result<(), &'static str> {
+        self.ready.get().then_some(()).ok_or("the queues are full")
+    }
+
     async fn accept(&self, unit: Apdu, source: Source<'_>) -> Result<Accepted, Unaccepted> {
         self.notes.borrow_mut().push(format!("{source:?}"));
+        let _safe = self.spool.acquire().await;
         match unit {
             Apdu::Probe(_) => Err(Unaccepted {
                 temporary: true,
@@ -87,6 +109,14 @@ impl Talk {
         let desk = Rc::new(Listed {
             mta: Rc::new(mta),
             notes: RefCell::default(),
+            budget: Rc::default(),
+            kept: Kept::default(),
+            ready: Cell::new(true),
+            spool: Semaphore::new(1),
+        });
+        desk.budget.set_bounds(Bounds {
+            all: 20_000_000,
+            unit: 10_000_000,
         });
         let gateways = Rc::<Gateways>::default();
         let (stop, stopping) = watch::channel(false);

@@ -29,6 +29,8 @@ pub(super) struct Waits {
     write: Option<Instant>,
     /// Deliveries by id.
     deliveries: BTreeMap<String, Instant>,
+    /// Since when the client is held: its answers are not read.
+    held: Option<Instant>,
     /// The end of the farewell.
     end: Option<Instant>,
 }
@@ -40,6 +42,7 @@ impl Waits {
             read: None,
             write: None,
             deliveries: BTreeMap::new(),
+            held: None,
             end: None,
         }
     }
@@ -82,11 +85,29 @@ impl Waits {
         self.deliveries.remove(id);
     }
 
+    /// Whether the client is held, which does not count for its answers.
+    pub(super) fn holds(&mut self, now: Instant, holds: bool) {
+        if holds {
+            self.held.get_or_insert(now);
+        } else if let Some(since) = self.held.take() {
+            let late = now.saturating_duration_since(since);
+            self.deliveries
+                .values_mut()
+                .for_each(|until| *until += late);
+        }
+    }
+
     /// The end of the next wait.
     pub(super) fn next(&self) -> Option<Instant> {
         let single = [self.attach, self.read, self.write, self.end];
         let all = single.into_iter().flatten();
-        all.chain(self.deliveries.values().copied()).min()
+        all.chain(self.owed().map(|(_, until)| *until)).min()
+    }
+
+    /// The answers to deliveries that the client owes now.
+    fn owed(&self) -> impl Iterator<Item = (&String, &Instant)> {
+        let all = self.deliveries.iter();
+        all.filter(|_| self.held.is_none())
     }
 
     /// The wait that is over.
@@ -105,7 +126,7 @@ impl Waits {
                 "expected the rest of a frame; found nothing for {seconds} s"
             ));
         }
-        let (id, _) = self.deliveries.iter().find(|(_, until)| **until <= now)?;
+        let (id, _) = self.owed().find(|(_, until)| **until <= now)?;
         because(format!(
             "expected done for delivery {id} within {} s",
             ANSWER.as_secs()

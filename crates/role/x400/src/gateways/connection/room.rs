@@ -1,0 +1,107 @@
+//! Memory for the submissions of a connection, in turn with all other units ([`crate::budget`]).
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::rc::Rc;
+
+use vere_mta400::Source;
+
+use crate::budget::Share;
+use crate::gateways::Desk;
+use crate::origin::Origin;
+
+type Wait = Pin<Box<dyn Future<Output = bool>>>;
+
+/// The memory of a connection: a share for the frame that is coming, and one wait at a time.
+pub(super) struct Room<D> {
+    desk: Rc<D>,
+    coming: Option<Rc<Share>>,
+    wait: Option<Wait>,
+}
+
+impl<D: Desk> Room<D> {
+    pub(super) fn new(desk: &Rc<D>) -> Self {
+        Self {
+            desk: Rc::clone(desk),
+            coming: None,
+            wait: None,
+        }
+    }
+
+    /// Whether something waits for memory: the client is held meanwhile.
+    pub(super) fn waits(&self) -> bool {
+        self.wait.is_some()
+    }
+
+    /// Counts the octets of the frame that is coming, or waits until there is room.
+    pub(super) fn count(&mut self, source: Source<'_>, octets: u64) {
+        let share = match &self.coming {
+            Some(share) => Rc::clone(share),
+            None => self.share(source),
+        };
+        self.coming = Some(Rc::clone(&share));
+        self.grow(&share, octets);
+    }
+
+    /// The frame is whole: its share, which counts all octets of the unit when nothing waits any more.
+    pub(super) fn whole(&mut self, source: Source<'_>, octets: u64) -> Rc<Share> {
+        let share = self.coming.take().unwrap_or_else(|| self.share(source));
+        share.rest();
+        self.grow(&share, octets);
+        share
+    }
+
+    /// The octets of the frame are free: it was no submission.
+    pub(super) fn free(&mut self) {
+        self.coming = None;
+    }
+
+    /// Nothing more is read of the frame that is coming: its octets count until the connection has ended.
+    pub(super) fn rest(&self) {
+        if let Some(share) = &self.coming {
+            share.rest();
+        }
+    }
+
+    /// Ready when a wait has ended, with whether there is room. A frame that is coming also ends, without room, when it has to give way to others.
+    pub(super) async fn ended(&mut self) -> bool {
+        let called = self.coming.as_ref().map(|share| share.called());
+        let called = async {
+            match called {
+                Some(called) => called.notified().await,
+                None => pending().await,
+            }
+        };
+        let wait = async {
+            match &mut self.wait {
+                Some(wait) => wait.await,
+                None => pending().await,
+            }
+        };
+        let found = tokio::select! {
+            found = wait => found,
+            () = called => false,
+        };
+        self.wait = None;
+        found
+    }
+
+    fn share(&self, source: Source<'_>) -> Rc<Share> {
+        let origin = Origin {
+            source,
+            address: None,
+        };
+        Rc::new(self.desk.budget().share(&origin.text()))
+    }
+
+    fn grow(&mut self, share: &Rc<Share>, octets: u64) {
+        if share.grow(octets).is_ok() {
+            return;
+        }
+        let (desk, share) = (Rc::clone(&self.desk), Rc::clone(share));
+        self.wait = Some(Box::pin(async move {
+            let give_way = |shortage| desk.kept().give_way(&share, shortage);
+            share.grow_in_turn(octets, give_way).await
+        }));
+    }
+}
