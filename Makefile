@@ -5,7 +5,7 @@ CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: run build build-bench install install-bench uninstall test check soak kernel-tls fs-peers packages packages-test fmt bench clean help
+.PHONY: run build build-bench install install-bench uninstall test check soak kernel-tls fs-peers packages packages-test image image-test fmt bench clean help
 
 run: ## build and start a whole demo system below ./run (Ctrl-C stops it; data stays)
 	@scripts/run.sh
@@ -40,6 +40,8 @@ install: ## put the program, stripped, its pages and units below PREFIX (as root
 	@for unit in packaging/systemd/*; do \
 	    sed 's|/usr/|$(PREFIX)/|g' "$$unit" > "$(LIB)/systemd/system/$${unit##*/}"; done
 	@cp -r README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/. "$(SHARE)/doc/vere/"
+	@install -D -m 644 -t "$(SHARE)/vere/prometheus" packaging/prometheus/vere.rules.yml
+	@install -D -m 644 -t "$(SHARE)/vere/grafana" packaging/grafana/vere.json
 
 install-bench: ## put vere-bench beside it, for `vere bench`, `vere sink` and `vere demo` (as root; `make build-bench` first)
 	@$(PUT) "$(BENCH_PROGRAM)" "$(DESTDIR)$(PREFIX)/bin/vere-bench"
@@ -56,13 +58,19 @@ uninstall: ## take away what `make install` and `make install-bench` put there; 
 	    "$(SHARE)/zsh/vendor-completions/_$(name)" "$(SHARE)/fish/vendor_completions.d/$(name).fish") \
 	    "$(LIB)/sysusers.d/vere.conf" \
 	    "$(LIB)/systemd/system/vere.service" "$(LIB)"/systemd/system/vere-*.socket
-	@rm -rf "$(SHARE)/doc/vere"
+	@rm -rf "$(SHARE)/doc/vere" "$(SHARE)/vere"
 
 packages: ## .deb packages, their symbols apart, and a tarball, in target/packages (`make build build-bench` first; VERSION, MAINTAINER)
 	@PROGRAM="$(PROGRAM)" BENCH_PROGRAM="$(BENCH_PROGRAM)" CARGO="$(CARGO)" scripts/packages/build
 
 packages-test: ## the packages in a clean Debian: install, start, upgrade under load, remove, purge (as root; `make packages` first)
 	@scripts/packages/test
+
+image: ## a container image from the package, in target/packages (as root; `make packages` first)
+	@scripts/packages/image
+
+image-test: ## the image as its user without rights: quickstart, mail, health, stop (as root; `make image` first)
+	@scripts/packages/test-image
 
 test: ## everything CI checks; installs what the tests need first
 	@scripts/install-test-tools.sh
