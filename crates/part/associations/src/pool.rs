@@ -320,7 +320,7 @@ impl Task {
         }
     }
 
-    /// Lends the association to the host, which receives a transfer of the peer, and waits until it comes back.
+    /// Lends the association to the host, which receives a transfer of the peer, and waits for the end of the loan.
     async fn lend(&mut self, begun: Begun) {
         let Some(open) = self.open.take() else {
             return;
@@ -350,7 +350,7 @@ async fn refused(lent: Lent, why: Exception) -> OpenAssociation {
     } = lent;
     let reason = match begun {
         Begun::Transfer(_) => why,
-        // Nothing of it is here: the peer has to send it anew.
+        // No octets are kept: the peer has to send the unit anew.
         Begun::Rest(_) => Exception::UnrecoverableProceduralError,
     };
     // The peer may have gone meanwhile, which the next event tells.

@@ -1,4 +1,4 @@
-//! Receives the units that peers send over associations that this MTA has opened.
+//! Receives the units of peers over associations opened by this MTA.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::peers::Incoming;
 use crate::receiver::{Host, Receiver};
 use crate::reception::Reception;
 
-/// Receives until the MTA stops: over as many associations at once as there are.
+/// Receives until the MTA stops, over all lent associations at once.
 pub(crate) async fn receive(reception: Rc<Reception>, mut all: mpsc::Receiver<Incoming>) {
     let mut stop = reception.stop.clone();
     loop {

@@ -21,7 +21,7 @@ const WAIT: Duration = Duration::from_secs(45);
 /// How often a waiting unit looks whether a turn is over.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The memory of all units that are being sent to this MTA.
+/// The memory of all units under way to this MTA.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     ledger: RefCell<Ledger>,
@@ -82,7 +82,7 @@ impl Share {
         }
     }
 
-    /// Counts octets that are in memory already, whether there is room or not.
+    /// Counts octets in memory, with or without room.
     pub(crate) fn hold(&self, octets: u64) {
         self.budget.ledger.borrow_mut().set(self.serial, octets);
     }

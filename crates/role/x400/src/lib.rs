@@ -62,7 +62,7 @@ use self::intake::Intake;
 use self::process::Process;
 use self::reception::Reception;
 
-/// Associations of this MTA that wait to be received from.
+/// Waiting associations of this MTA.
 const INCOMING_MAX: usize = 16;
 
 /// Runs the role until it is told to stop.

@@ -67,7 +67,7 @@ impl Figures {
         self.all.x400.received_bytes.inc_by(octets);
     }
 
-    /// Counts a transfer that was not taken.
+    /// Counts a refused transfer.
     pub(crate) fn refused(&self) {
         self.all.x400.refused.inc();
     }

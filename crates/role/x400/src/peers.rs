@@ -18,7 +18,7 @@ use vere_settings::{X400, X400Password, X400Peer};
 use vere_switch::Reach;
 use vere_units::TraceId;
 
-/// Associations of one peer that wait to be received from.
+/// Waiting associations of a peer.
 const WAITING_MAX: usize = 4;
 /// Transfers that broke off and are not settled yet.
 const BROKEN_MAX: usize = 1_024;
@@ -27,7 +27,7 @@ const CLOSE: Duration = Duration::from_secs(5);
 /// How long the addresses of a host count.
 const ADDRESSES_FRESH: Duration = Duration::from_secs(60);
 
-/// An association of this MTA over which a peer sends.
+/// An association of this MTA, lent for a transfer of the peer.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) peer: String,
@@ -57,7 +57,7 @@ pub(crate) struct Peers {
     resolver: Resolver,
     names: Arc<Names>,
     state: RefCell<State>,
-    /// Associations over which peers send.
+    /// Associations with transfers of peers.
     incoming: mpsc::Sender<Incoming>,
     /// Transfers that another association has to settle, by message and peer.
     broken: RefCell<BTreeMap<(TraceId, String), Broken>>,

@@ -1,4 +1,4 @@
-//! Receives the units of one peer, whichever side has opened the association.
+//! Receives the units of a peer, over associations opened by either side.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -19,13 +19,13 @@ use crate::origin::Origin;
 
 /// The MTA, as receivers see it.
 pub(crate) trait Host {
-    /// The memory of units that come.
+    /// The memory of coming units.
     fn budget(&self) -> &Rc<Budget>;
 
-    /// The memory of transfers that broke off.
+    /// The memory of broken transfers.
     fn kept(&self) -> &Kept;
 
-    /// The transfers of a peer that may be resumed.
+    /// The resumable transfers of a peer.
     fn history(&self, peer: &str) -> Rc<RefCell<History>>;
 
     /// Octets of a unit, at most.
@@ -44,14 +44,14 @@ pub(crate) trait Host {
         apdu: Vec<Bytes>,
     ) -> impl Future<Output = Result<(), NotTaken>>;
 
-    /// Counts a transfer that was not taken.
+    /// Counts a refused transfer.
     fn refused(&self);
 
     /// Notes why a complete unit was not taken.
     fn not_taken(&self, origin: Origin<'_>, why: &NotTaken);
 }
 
-/// The receiver of a peer's units. All receivers of a peer have the same history and the same half of the memory.
+/// The receiver of a peer's units. All receivers of a peer share a history and half of the memory.
 pub(crate) struct Receiver<'a, H> {
     host: &'a H,
     history: Rc<RefCell<History>>,
@@ -77,7 +77,7 @@ impl<'a, H: Host> Receiver<'a, H> {
         }
     }
 
-    /// Receives a unit, or the rest of it. True: the unit is safe.
+    /// Receives a unit, or the rest of a unit. True: the unit is safe.
     pub(crate) async fn transfer(
         &self,
         open: &mut OpenAssociation,
@@ -104,7 +104,7 @@ impl<'a, H: Host> Receiver<'a, H> {
         }
         self.host.kept().release(&activity);
         let collected = self.collect(open, begun, &share).await;
-        // What is complete waits for the spool alone.
+        // A complete unit waits for the spool alone.
         share.rest();
         match collected {
             None => self.give_way(open, &activity).await,
@@ -119,7 +119,7 @@ impl<'a, H: Host> Receiver<'a, H> {
         false
     }
 
-    /// Collects a unit as there is room for it; `None` when the unit has to give way to others.
+    /// Collects a unit as memory allows; `None` when the unit has to give way to other units.
     async fn collect(
         &self,
         open: &mut OpenAssociation,
@@ -138,7 +138,7 @@ impl<'a, H: Host> Receiver<'a, H> {
         }
     }
 
-    /// Keeps the octets of a transfer that broke off.
+    /// Keeps the octets of a broken transfer.
     fn keep(&self, activity: Activity, partial: Partial, share: Share) {
         self.history.borrow_mut().broke(&activity, partial);
         self.host.kept().keep(&self.history, activity, share);
@@ -164,7 +164,7 @@ impl<'a, H: Host> Receiver<'a, H> {
         taken.is_ok()
     }
 
-    /// The unit has had memory for long, and others wait for it: the peer keeps the unit, and begins anew.
+    /// The unit has had memory for long while other units wait: the peer keeps the unit, and begins anew.
     async fn give_way(&self, open: &mut OpenAssociation, activity: &Activity) {
         tracing::warn!(
             peer = self.peer,
@@ -201,7 +201,7 @@ impl<'a, H: Host> Receiver<'a, H> {
                 let _answered = open.already_received();
             }
             Known::Unknown => {
-                // The peer sends all of it anew, also when octets up to another checkpoint are here.
+                // The peer sends the whole unit anew, also with octets up to another checkpoint here.
                 self.history.borrow_mut().forget(&resumption.old);
                 self.host.kept().release(&resumption.old);
                 let unknown = Exception::UnrecoverableProceduralError;

@@ -31,7 +31,7 @@ pub(crate) struct Reception {
     histories: RefCell<HashMap<String, Rc<RefCell<History>>>>,
     /// Connections without a bind.
     pub(crate) waiting: Waiting,
-    /// The memory of transfers that broke off.
+    /// The memory of broken transfers.
     pub(crate) kept: Kept,
     pub(crate) tls: ServerTls,
     pub(crate) connections: Cell<u32>,

@@ -39,7 +39,7 @@ pub(crate) trait Desk: 'static {
     /// Octets of a unit, at most.
     fn octets_max(&self) -> u64;
 
-    /// The memory of units that come.
+    /// The memory of coming units.
     fn budget(&self) -> &Rc<Budget>;
 
     /// The memory of transfers that broke off, which give way to units that come.

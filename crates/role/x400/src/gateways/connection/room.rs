@@ -12,7 +12,7 @@ use crate::origin::Origin;
 
 type Wait = Pin<Box<dyn Future<Output = bool>>>;
 
-/// The memory of a connection: a share for the frame that is coming, and one wait at a time.
+/// The memory of a connection: a share for the coming frame, and a wait at a time.
 pub(super) struct Room<D> {
     desk: Rc<D>,
     coming: Option<Rc<Share>>,
@@ -28,12 +28,12 @@ impl<D: Desk> Room<D> {
         }
     }
 
-    /// Whether something waits for memory: the client is held meanwhile.
+    /// Whether the connection waits for memory: the client is held meanwhile.
     pub(super) fn waits(&self) -> bool {
         self.wait.is_some()
     }
 
-    /// Counts the octets of the frame that is coming, or waits until there is room.
+    /// Counts the octets of the coming frame, or waits for room.
     pub(super) fn count(&mut self, source: Source<'_>, octets: u64) {
         let share = match &self.coming {
             Some(share) => Rc::clone(share),
@@ -43,7 +43,7 @@ impl<D: Desk> Room<D> {
         self.grow(&share, octets);
     }
 
-    /// The frame is whole: its share, which counts all octets of the unit when nothing waits any more.
+    /// The frame is whole: the share counts all octets of the unit at the end of the wait.
     pub(super) fn whole(&mut self, source: Source<'_>, octets: u64) -> Rc<Share> {
         let share = self.coming.take().unwrap_or_else(|| self.share(source));
         share.rest();
@@ -51,19 +51,19 @@ impl<D: Desk> Room<D> {
         share
     }
 
-    /// The octets of the frame are free: it was no submission.
+    /// The octets of the frame are free: the frame was no submission.
     pub(super) fn free(&mut self) {
         self.coming = None;
     }
 
-    /// Nothing more is read of the frame that is coming: its octets count until the connection has ended.
+    /// The rest of the coming frame is not read: octets read so far count until the end of the connection.
     pub(super) fn rest(&self) {
         if let Some(share) = &self.coming {
             share.rest();
         }
     }
 
-    /// Ready when a wait has ended, with whether there is room. A frame that is coming also ends, without room, when it has to give way to others.
+    /// Ready at the end of a wait, with whether memory was found. A coming frame also ends, without room, in favour of other units.
     pub(super) async fn ended(&mut self) -> bool {
         let called = self.coming.as_ref().map(|share| share.called());
         let called = async {

@@ -29,7 +29,7 @@ pub(super) struct Waits {
     write: Option<Instant>,
     /// Deliveries by id.
     deliveries: BTreeMap<String, Instant>,
-    /// Since when the client is held: its answers are not read.
+    /// Since when the client is held, whose answers are not read meanwhile.
     held: Option<Instant>,
     /// The end of the farewell.
     end: Option<Instant>,
