@@ -67,11 +67,8 @@ pub(super) fn text(
     line(&mut text, "settings", &shown(config));
     text.push_str("\nThe way of a message (the id is in the 250 reply):  ./vere trace ID\n");
     text.push_str("Waiting messages:  ./vere queue list     Both replicas:  ./vere spool stat\n");
-    let _ = writeln!(
-        text,
-        "Changed settings:  kill -HUP {}        Ctrl-C stops; the data stays.\n",
-        std::process::id()
-    );
+    text.push_str("The whole system:  ./vere status         Changed settings:  ./vere reload\n");
+    text.push_str("Ctrl-C stops; the data stays.\n\n");
     text
 }
 

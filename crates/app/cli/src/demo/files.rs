@@ -120,7 +120,7 @@ fn config_text(offset: u16) -> Result<String, Failure> {
     ] = ports(offset)?;
     let mta = mta_text(x400);
     Ok(format!(
-        r#"# The demo of `make run`. Change it as you like: it is written once. `kill -HUP` of `vere demo run`
+        r#"# The demo of `make run`. Change it as you like: it is written once. `./vere reload`
 # puts most changes in force. docs/reference/config.md explains every key.
 version = 1
 hostname = "mx.demo.test"
