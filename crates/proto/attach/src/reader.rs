@@ -17,6 +17,8 @@ pub(crate) struct Reader<F> {
     scanned: usize,
     /// A frame whose octets have not come yet.
     waiting: Option<(F, usize)>,
+    /// Octets of a frame that was given up, which have not come yet.
+    dropped: usize,
     octets_max: u64,
 }
 
@@ -26,18 +28,35 @@ impl<F: Frame> Reader<F> {
             input: BytesMut::new(),
             scanned: 0,
             waiting: None,
+            dropped: 0,
             octets_max,
         }
     }
 
     /// Takes octets. Memory grows with what came, never with what a frame announces.
     pub(crate) fn receive(&mut self, octets: &[u8]) {
-        self.input.extend_from_slice(octets);
+        let dropped = self.dropped.min(octets.len());
+        self.dropped = self.dropped.saturating_sub(dropped);
+        self.input
+            .extend_from_slice(octets.get(dropped..).unwrap_or_default());
+    }
+
+    /// How many octets have come of the frame whose octets are coming.
+    pub(crate) fn coming(&self) -> Option<usize> {
+        self.waiting.as_ref().map(|_| self.input.len())
+    }
+
+    /// Gives up the frame whose octets are coming: those that have come are freed, and the others are dropped as they come.
+    pub(crate) fn give_up(&mut self) -> Option<F> {
+        let (frame, octets) = self.waiting.take()?;
+        self.dropped = octets.saturating_sub(self.input.len());
+        self.input = BytesMut::new();
+        Some(frame)
     }
 
     /// Whether the octets end between two frames.
     pub(crate) fn is_between_frames(&self) -> bool {
-        self.input.is_empty() && self.waiting.is_none()
+        self.input.is_empty() && self.waiting.is_none() && self.dropped == 0
     }
 
     /// The next whole frame and its octets; `None` while there is none.

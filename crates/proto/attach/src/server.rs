@@ -150,6 +150,29 @@ impl Server {
         }
     }
 
+    /// Octets that have come of a frame that is not whole: its line is read, and other octets are coming.
+    #[must_use]
+    pub fn coming(&self) -> Option<usize> {
+        self.reader.coming()
+    }
+
+    /// Gives up the octets of a frame that is not whole: those that have come are freed, and the others are dropped as they come. A submission is
+    /// refused, and the connection goes on. Other kinds use no octets: their event is returned.
+    pub fn give_up(&mut self, temporary: bool, error: &str) -> Option<ServerEvent> {
+        let frame = self.reader.give_up()?;
+        match self.take(frame, Bytes::new()) {
+            Ok(ServerEvent::Submit { tag, .. }) => {
+                self.refuse(&tag, temporary, error);
+                None
+            }
+            Ok(event) => Some(event),
+            Err(fault) => {
+                self.end(&fault.to_string());
+                Some(ServerEvent::End(fault))
+            }
+        }
+    }
+
     /// The end of the client's octets: an error, if a frame is incomplete.
     ///
     /// # Errors

@@ -323,3 +323,43 @@ fn a_host_can_refuse_attach_and_end_a_connection() {
     );
     assert_eq!(server.end_of_input(), Ok(()));
 }
+
+#[test]
+fn a_submission_that_is_coming_is_given_up() {
+    let mut server = submitter();
+    server.receive(b"{\"submit\":{\"tag\":\"a\",\"octets\":6}}\nab");
+    assert_eq!((server.event(), server.coming()), (None, Some(2)));
+    assert_eq!(server.give_up(true, "not now"), None);
+    assert_eq!(server.coming(), None);
+    assert_eq!(
+        said(&mut server),
+        "{\"refused\":{\"tag\":\"a\",\"temporary\":true,\"error\":\"not now\"}}\n"
+    );
+    // The rest belongs to the frame that is gone.
+    assert!(server.end_of_input().is_err());
+    server.receive(b"cd");
+    assert_eq!(server.event(), None);
+    server.receive(b"ef{\"ask\":{\"tag\":\"a\"}}\n");
+    assert!(matches!(server.event(), Some(ServerEvent::Ask(ask)) if ask.tag == "a"));
+    assert!(server.end_of_input().is_ok());
+    // Another frame uses none of its octets.
+    server.refuse("a", false, "no");
+    server.receive(b"{\"ask\":{\"tag\":\"b\",\"octets\":2}}\n1");
+    assert_eq!((server.event(), server.coming()), (None, Some(1)));
+    let event = server.give_up(true, "not now");
+    assert!(matches!(event, Some(ServerEvent::Ask(ask)) if ask.tag == "b"));
+    server.receive(b"2");
+    assert!(server.event().is_none() && server.end_of_input().is_ok());
+}
+
+#[test]
+fn a_submission_that_is_given_up_keeps_the_rules() {
+    let mut server = submitter();
+    server.receive(
+        b"{\"submit\":{\"tag\":\"a\",\"octets\":0}}\n{\"submit\":{\"tag\":\"a\",\"octets\":6}}\n",
+    );
+    assert!(server.event().is_some());
+    assert_eq!((server.event(), server.coming()), (None, Some(0)));
+    let event = server.give_up(true, "not now");
+    assert!(matches!(event, Some(ServerEvent::End(_))) && server.has_ended());
+}

@@ -16,7 +16,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep_until, timeout};
-use vere_attach::{Bounds, LINE_OCTETS_MAX, Server, ServerEvent};
+use vere_attach::{Bounds, Server, ServerEvent};
 use vere_mta400::Source;
 use vere_x400::Apdu;
 
@@ -30,8 +30,6 @@ use crate::budget::Share;
 const READ_OCTETS: usize = 64 * 1024;
 /// Tags without an answer, at most.
 const TAGS_MAX: usize = 16;
-/// Octets of a frame that are not counted while the frame is coming: a line, and a read behind it.
-const UNCOUNTED: usize = LINE_OCTETS_MAX + READ_OCTETS;
 /// Why a unit is refused that finds no memory in time.
 const NO_ROOM: &str = "the memory for arriving units is short: submit again later";
 /// For the reason why a connection is refused.
@@ -62,8 +60,6 @@ pub(super) struct Connection<D> {
     answered: mpsc::UnboundedReceiver<Answer>,
     /// Submissions without an answer.
     submitted: usize,
-    /// Octets in the machine that are of a frame that is coming, at most.
-    coming: usize,
     room: Room<D>,
     /// A submission that waits for room.
     held: Option<Submission>,
@@ -106,7 +102,6 @@ impl<D: Desk> Connection<D> {
             answers,
             answered,
             submitted: 0,
-            coming: 0,
             room: Room::new(desk),
             held: None,
             waits: Waits::new(Instant::now()),
@@ -157,7 +152,6 @@ impl<D: Desk> Connection<D> {
                 Step::Read(Ok(count)) => {
                     self.waits.read(Instant::now());
                     self.server.receive(buffer.get(..count).unwrap_or_default());
-                    self.coming = self.coming.saturating_add(count);
                 }
                 Step::Wrote(Err(_)) | Step::Read(Err(_)) => break,
                 Step::Ordered(order) => self.deliver(order),
@@ -249,16 +243,13 @@ impl<D: Desk> Connection<D> {
         while !self.room.waits()
             && let Some(event) = self.server.event()
         {
-            // Behind a whole frame there is no more than the rest of the last read.
-            self.coming = self.coming.min(READ_OCTETS);
             self.take(event);
             self.room.free();
         }
-        if self.server.end_of_input().is_ok() {
-            self.coming = 0;
-        }
-        if self.coming > UNCOUNTED && !self.room.waits() {
-            let octets = u64::try_from(self.coming).unwrap_or(u64::MAX);
+        if let Some(octets) = self.server.coming()
+            && !self.room.waits()
+        {
+            let octets = u64::try_from(octets).unwrap_or(u64::MAX);
             self.room.count(source(&self.line), octets);
         }
     }
@@ -374,10 +365,11 @@ impl<D: Desk> Connection<D> {
                 let temporary = true;
                 self.answer(&tag, Err(Unaccepted { temporary, error }));
             }
-            // The machine tells no tag of a frame that is not whole: the client submits again on another connection.
             None => {
-                self.room.rest();
-                self.server.end(NO_ROOM);
+                self.room.free();
+                if let Some(event) = self.server.give_up(true, NO_ROOM) {
+                    self.take(event);
+                }
             }
         }
     }

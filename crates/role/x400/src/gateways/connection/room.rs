@@ -51,16 +51,9 @@ impl<D: Desk> Room<D> {
         share
     }
 
-    /// The octets of the frame are free: the frame was no submission.
+    /// The octets of the frame are free: the frame was no submission, or is given up.
     pub(super) fn free(&mut self) {
         self.coming = None;
-    }
-
-    /// The rest of the coming frame is not read: octets read so far count until the end of the connection.
-    pub(super) fn rest(&self) {
-        if let Some(share) = &self.coming {
-            share.rest();
-        }
     }
 
     /// Ready at the end of a wait, with whether memory was found. A coming frame also ends, without room, in favour of other units.
