@@ -12,7 +12,7 @@ pub fn age(seconds: u64) -> String {
     }
 }
 
-/// In place of a figure that is not there.
+/// The text for a missing figure.
 #[must_use]
 pub fn dash() -> String {
     "-".to_owned()

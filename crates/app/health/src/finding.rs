@@ -1,4 +1,4 @@
-//! What a command finds wrong, with the remedy.
+//! Findings of commands, with their remedies.
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub struct Finding {
     pub level: Level,
     /// One sentence without a point.
     pub text: String,
-    /// What to do.
+    /// The remedy: a command or a step.
     pub remedy: String,
 }
 

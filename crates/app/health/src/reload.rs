@@ -73,7 +73,7 @@ fn asked<T: serde::de::DeserializeOwned>(
     })
 }
 
-/// Whether nothing more is to be waited for.
+/// Whether the role has applied or refused the settings.
 fn is_settled(role: &RoleState, accepted: &Accepted) -> bool {
     role.settings >= accepted.settings
 }

@@ -263,7 +263,7 @@ async fn on_list(subject: &Subject, zone: &str, address: IpAddr) -> Option<Row> 
     if codes.is_empty() {
         return None;
     }
-    // Spamhaus and others say so that they do not answer this resolver.
+    // Codes 127.255.*: the list does not answer public resolvers (Spamhaus).
     if codes.iter().all(|code| code.octets()[1] == 255) {
         return Some(Row::warning(
             CHECK,

@@ -13,7 +13,7 @@ pub(super) struct Row {
     pub(super) level: Level,
     /// What was found.
     pub(super) text: String,
-    /// What to do; absent where nothing is to be mended.
+    /// The remedy; absent for a good result.
     pub(super) remedy: Option<String>,
 }
 

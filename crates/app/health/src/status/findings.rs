@@ -1,4 +1,4 @@
-//! What is not as it should be, with the remedy.
+//! The faults of a system by its state, with their remedies.
 
 use vere_control::supervision::{ProcessState, RoleState, SystemPhase, SystemState};
 use vere_control::{ReplicaLine, TopSample};

@@ -341,7 +341,7 @@ fn a_pass_removes_directories_and_files_and_nothing_else() {
     let kept = Kept::Days(folder.path().to_owned());
     aged(&kept, noon("2026-11-20"), 5 * DAY);
     let all = left(folder.path());
-    // Nothing is kept for less than it says, and nothing goes where all is kept.
+    // No day goes before its age has reached `keep`, and no day at all with `keep` of zero.
     assert_eq!(pass(kept.clone(), 6 * DAY), all);
     assert_eq!(pass(kept.clone(), Duration::ZERO), all);
     assert_eq!(
