@@ -19,7 +19,8 @@ use vere_net::listen::bind_local;
 const MODE: u32 = 0o600;
 /// Connections served at once; further ones are closed.
 const CLIENTS_MAX: usize = 16;
-/// How long a client may take for its request, and for taking the answer.
+/// Longest silence of a client. A client that drips holds one of [`CLIENTS_MAX`] places; the socket admits the system's own
+/// user alone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A request of a command, and where its answer goes.
