@@ -19,6 +19,7 @@ mod prose;
 mod shell;
 mod sizes;
 mod standards;
+mod testing;
 mod watching;
 mod words;
 mod workspace;
@@ -121,7 +122,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "test",
         about: "all tests of the workspace",
-        run: cargo::test,
+        run: testing::check,
     },
 ];
 

@@ -1,0 +1,187 @@
+//! All tests of the workspace, two test binaries at a time.
+//!
+//! `cargo test` runs one binary after the other. Many of our tests wait: for processes, timeouts, other servers. With two
+//! binaries at a time the waiting of one is work of the other.
+
+mod summary;
+
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::cargo::{failed, run};
+use crate::finding::Outcome;
+use crate::workspace::Workspace;
+
+use summary::Summary;
+
+/// Test binaries that run at the same time.
+const LANES: usize = 2;
+
+/// Without a line for this time the end of the binary is looked for.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// What both calls of cargo build.
+const WHOLE: [&str; 3] = ["--workspace", "--locked", "--offline"];
+
+/// Runs the tests; ends with lines that sum up every test binary.
+pub(crate) fn check(workspace: &Workspace) -> Outcome {
+    let binaries = match build(workspace) {
+        Ok(binaries) => binaries,
+        Err(outcome) => return outcome,
+    };
+    let binaries = Mutex::new(VecDeque::from(binaries));
+    let next = || lock(&binaries).pop_front();
+    let total = Mutex::new(Summary::default());
+    thread::scope(|scope| {
+        for _ in 0..LANES {
+            scope.spawn(|| {
+                while let Some(binary) = next() {
+                    let summary = binary.run();
+                    lock(&total).merge(summary);
+                }
+            });
+        }
+    });
+    let total = lock(&total);
+    // Thousands of lines may stand between a failure and the end.
+    let _ = writeln!(std::io::stdout(), "{total}");
+    let arguments = [&["test", "--doc"][..], &WHOLE].concat();
+    let examples = run(
+        workspace,
+        &arguments,
+        &[],
+        "cargo test --doc found the above",
+    );
+    match (total.failure(), examples) {
+        (None, examples) => examples,
+        (Some(failure), _) => failed(failure),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A test binary.
+#[derive(Debug, PartialEq, Eq)]
+struct Binary {
+    /// Package and target, such as `vere it`.
+    name: String,
+    program: PathBuf,
+    /// The folder of the package, where tests run.
+    folder: PathBuf,
+}
+
+/// Builds all test binaries, the longest first.
+fn build(workspace: &Workspace) -> Result<Vec<Binary>, Outcome> {
+    let child = Command::new("cargo")
+        .args([
+            "test",
+            "--no-run",
+            "--message-format=json-render-diagnostics",
+        ])
+        .args(WHOLE)
+        .current_dir(&workspace.root)
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut child = child.map_err(|error| failed(error.to_string()))?;
+    let lines = child.stdout.take().into_iter();
+    let lines = lines.flat_map(|stdout| BufReader::new(stdout).lines().map_while(Result::ok));
+    let mut binaries: Vec<Binary> = lines.filter_map(|line| Binary::of(&line)).collect();
+    match child.wait() {
+        Ok(status) if status.success() && !binaries.is_empty() => {}
+        Ok(status) if status.success() => return Err(failed("no test was built".to_owned())),
+        _ => return Err(failed("cargo test --no-run found the above".to_owned())),
+    }
+    // The tests of whole systems take as long as all others together.
+    binaries.sort_by_key(|binary| !binary.name.ends_with(" it"));
+    binaries.sort_by_key(|binary| binary.name != "vere it");
+    Ok(binaries)
+}
+
+impl Binary {
+    /// The test binary that a message of cargo names.
+    fn of(message: &str) -> Option<Self> {
+        let message: serde_json::Value = serde_json::from_str(message).ok()?;
+        let is_test = message.pointer("/profile/test")?.as_bool()?;
+        let program = message.get("executable")?.as_str()?;
+        let folder = Path::new(message.get("manifest_path")?.as_str()?).parent()?;
+        let target = message.pointer("/target/name")?.as_str()?;
+        let package = folder.file_name()?.to_str()?;
+        is_test.then(|| Self {
+            name: format!("{package} {target}"),
+            program: program.into(),
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// Runs the tests; each line of the output is printed behind the name.
+    fn run(&self) -> Summary {
+        let mut summary = Summary::default();
+        if let Err(error) = self.follow(&mut summary) {
+            summary.fail(format!("{}: {error}", self.name));
+        }
+        summary
+    }
+
+    fn follow(&self, summary: &mut Summary) -> std::io::Result<()> {
+        let (output, input) = std::io::pipe()?;
+        let mut command = Command::new(&self.program);
+        command
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .stdin(Stdio::null())
+            .stdout(input.try_clone()?)
+            .stderr(input);
+        let mut child = command.spawn()?;
+        // The command holds the writing end of the pipe, which must be closed for the end to be seen.
+        drop(command);
+        let lines = lines_of(output);
+        let status = loop {
+            match lines.recv_timeout(QUIET) {
+                Ok(line) => self.print(&line, summary),
+                Err(RecvTimeoutError::Disconnected) => break child.wait()?,
+                // A process that a test left behind may hold the pipe for ever.
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(status) = child.try_wait()? {
+                        lines.try_iter().for_each(|line| self.print(&line, summary));
+                        break status;
+                    }
+                }
+            }
+        };
+        if !status.success() {
+            summary.fail(format!("{}: {status}", self.name));
+        }
+        Ok(())
+    }
+
+    fn print(&self, line: &str, summary: &mut Summary) {
+        summary.add(&self.name, line);
+        // A closed output must not end the tests.
+        let _ = writeln!(std::io::stdout(), "{}: {line}", self.name);
+    }
+}
+
+/// The lines of an output, read by a thread.
+fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests;
