@@ -224,8 +224,9 @@ fn body_parts(mail: &Bytes, parts: &[Part]) -> Vec<Bytes> {
 
 /// The subject, unfolded.
 fn subject(mail: &Bytes) -> String {
-    let header = String::from_utf8_lossy(mail);
-    let header = header.split("\r\n\r\n").next().unwrap_or_default();
+    // Packs have millions of octets behind their header.
+    let end = memchr::memmem::find(mail, b"\r\n\r\n").unwrap_or(mail.len());
+    let header = String::from_utf8_lossy(&mail[..end]);
     let unfolded = header.replace("\r\n ", " ").replace("\r\n\t", " ");
     let subject = unfolded
         .lines()

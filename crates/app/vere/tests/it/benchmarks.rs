@@ -11,8 +11,8 @@ use crate::harness::{
     fails_with, in_soak, output_of, require_bench, signal, vere, wait_for, wait_until, wait_within,
 };
 
-/// Longest run of a benchmark of trouble: each kind has a system of its own, and timeouts to wait for.
-const TROUBLE_MAX: Duration = Duration::from_secs(600);
+/// Longest run of a whole benchmark: each row has a system of its own, and timeouts to wait for, beside other tests.
+const RUN_MAX: Duration = Duration::from_secs(600);
 
 /// A directory open to daemons with users of their own.
 fn folder() -> tempfile::TempDir {
@@ -185,9 +185,7 @@ fn trouble(arguments: &[&str]) -> (String, serde_json::Value) {
     let json = folder.path().join("json").display().to_string();
     let common = ["trouble", "--quick", "--connections", "20", "--json", &json];
     let mut child = start(&[&common[..], arguments].concat(), &data, &said);
-    let status = wait_within(TROUBLE_MAX, "its end", || {
-        child.try_wait().expect("a child")
-    });
+    let status = wait_within(RUN_MAX, "its end", || child.try_wait().expect("a child"));
     let text = fs::read_to_string(&said).expect("what it says");
     assert!(status.success(), "{text}");
     wait_nothing_left(&data);
@@ -273,7 +271,7 @@ fn sessions_without_mail_are_measured_beside_good_mail() {
     ]
     .concat();
     let mut child = start(&arguments, &data, &said);
-    let status = wait_for("its end", || child.try_wait().expect("a child"));
+    let status = wait_within(RUN_MAX, "its end", || child.try_wait().expect("a child"));
     let text = fs::read_to_string(&said).expect("what it says");
     assert!(status.success(), "{text}");
     wait_nothing_left(&data);

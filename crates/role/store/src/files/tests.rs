@@ -1,6 +1,7 @@
 //! The metadata engine's own files are torn and damaged: everything in them is in the log as well.
 
 use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use vere_store::{FlagMode, Flags, Prepared, SystemFlags, Uid};
 
@@ -118,6 +119,20 @@ impl Damage {
     }
 }
 
+/// Opens a store with damaged metadata, which must have these contents; true if the metadata were unreadable.
+fn opens_with_everything(torn: &Path, damage: Damage, before: &Contents) -> bool {
+    let files = filled::lock(torn);
+    let unreadable = files.meta(META).is_err();
+    let opened = files.open();
+    let mut store = opened.unwrap_or_else(|error| panic!("{damage:?}: {error}"));
+    assert!(contents(&mut store) == *before, "{damage:?}");
+    assert_eq!(store.check_all().unwrap().findings, [], "{damage:?}");
+    drop((store, files));
+    assert!(!torn.join(META_NEW).exists() && !torn.join(META_OLD).exists());
+    assert_eq!(torn.join(META_TORN).exists(), unreadable, "{damage:?}");
+    unreadable
+}
+
 /// A kill, and what it left of the journal torn: the store opens, and nothing that was acknowledged is missing.
 #[test]
 fn a_torn_journal_of_the_metadata_loses_nothing() {
@@ -131,27 +146,33 @@ fn a_torn_journal_of_the_metadata_loses_nothing() {
     drop(store);
     let journals = journals(&killed);
     assert!(!journals.is_empty());
-    let mut rebuilt = 0;
-    for (path, used) in &journals {
-        let places = (0..8).map(|part| used * part / 8 + part * 7 % 13);
-        let damages = places.flat_map(|at| [Damage::Cut(at), Damage::Zeros(at), Damage::Flip(at)]);
-        for damage in damages {
-            let torn = folder.path().join("torn");
-            copy(&killed, &torn);
-            damage.to(&torn.join(META).join(path.file_name().unwrap()));
-            let files = filled::lock(&torn);
-            let unreadable = files.meta(META).is_err();
-            rebuilt += u64::from(unreadable);
-            let opened = files.open();
-            let mut store = opened.unwrap_or_else(|error| panic!("{damage:?}: {error}"));
-            assert!(contents(&mut store) == before, "{damage:?}");
-            assert_eq!(store.check_all().unwrap().findings, [], "{damage:?}");
-            drop((store, files));
-            assert!(!torn.join(META_NEW).exists() && !torn.join(META_OLD).exists());
-            assert_eq!(torn.join(META_TORN).exists(), unreadable, "{damage:?}");
-            fs::remove_dir_all(&torn).unwrap();
+    let damages: Vec<_> = journals
+        .iter()
+        .flat_map(|(path, used)| {
+            let places = (0..8).map(move |part| used * part / 8 + part * 7 % 13);
+            let damages =
+                places.flat_map(|at| [Damage::Cut(at), Damage::Zeros(at), Damage::Flip(at)]);
+            damages.map(move |damage| (path, damage))
+        })
+        .collect();
+    // A store spends most of its opening waiting.
+    let (next, rebuilt) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(&(path, damage)) = damages.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let torn = tempfile::tempdir().unwrap();
+                    let torn = torn.path().join("torn");
+                    copy(&killed, &torn);
+                    damage.to(&torn.join(META).join(path.file_name().unwrap()));
+                    let unreadable = opens_with_everything(&torn, damage, &before);
+                    rebuilt.fetch_add(usize::from(unreadable), Ordering::Relaxed);
+                }
+            });
         }
-    }
+    });
+    let rebuilt = rebuilt.into_inner();
     assert!(rebuilt > 0, "no damage kept the engine from opening");
 }
 

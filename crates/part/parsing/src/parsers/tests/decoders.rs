@@ -106,7 +106,7 @@ fn a_message_that_ends_its_process_is_known_and_others_are_told_of() {
 /// Who asks is put off some times, for the machine may be busy; then others have their answers.
 #[test]
 fn a_process_that_says_nothing_is_not_waited_for() {
-    for manner in SILENT {
+    let is_not_waited_for = |manner: &'static str| {
         let (decoders, _) = counted(manner, Duration::from_millis(500));
         let said = (0..20).find_map(|asked| Some((asked, decoders.texts(&three()).ok()?)));
         let (put_off, said) = said.unwrap();
@@ -117,7 +117,13 @@ fn a_process_that_says_nothing_is_not_waited_for() {
         let (decoders, _) = counted(manner, Duration::from_millis(500));
         let said = decoders.never_put_off().texts(&three()).unwrap();
         assert!(said[1].is_none(), "{manner}");
-    }
+    };
+    // Nothing but waiting.
+    std::thread::scope(|scope| {
+        for manner in SILENT {
+            scope.spawn(move || is_not_waited_for(manner));
+        }
+    });
 }
 
 /// A busy machine is no fault of the message: when there is time again, it is decoded.
