@@ -82,6 +82,10 @@ pub trait StorageFile: Clone + Debug + Send + 'static {
         let _ = (offset, octets);
     }
 
+    /// Announces that nothing of the file is read or written in the near future, so that the system can use the memory of
+    /// its cached octets for others. Octets that are not synced stay cached.
+    fn set_aside(&self) {}
+
     /// Writes both parts consecutively at `offset`.
     ///
     /// # Errors

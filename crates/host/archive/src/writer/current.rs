@@ -13,6 +13,12 @@ use crate::format::{
 };
 use crate::name::SegmentName;
 
+/// Synced octets leave the cache of the system in parts of at least this size: the next octets then take the memory of the
+/// last, and a busy archive does not fill the cache with what nobody reads soon.
+const SET_ASIDE_OCTETS: u64 = 1 << 20;
+/// The page of the largest common size: a part of a page stays cached.
+pub(super) const PAGE_OCTETS: u64 = 64 << 10;
+
 /// Buffers of heads that are kept from one batch to the next.
 const BUFFER_OCTETS_KEPT: usize = 4 << 20;
 
@@ -24,6 +30,8 @@ pub(super) struct Current {
     head: FileHead,
     /// All octets before this place are whole entries.
     length: u64,
+    /// Octets before this place have left the cache of the system.
+    set_aside: u64,
     summary: Summary,
     index: Index,
     /// The names of both files are on stable storage.
@@ -81,6 +89,7 @@ impl Current {
             file,
             head,
             length: 0,
+            set_aside: 0,
             summary: Summary::default(),
             index,
             is_named: false,
@@ -175,7 +184,16 @@ impl Current {
                 .map_err(|error| ArchiveError::of(folder, &error))?;
             self.is_named = true;
         }
+        self.set_aside();
         Ok(())
+    }
+
+    /// Lets synced octets leave the cache of the system.
+    fn set_aside(&mut self) {
+        if self.length.saturating_sub(self.set_aside) >= SET_ASIDE_OCTETS {
+            self.file.set_aside(self.set_aside..self.length);
+            self.set_aside = self.length - self.length % PAGE_OCTETS;
+        }
     }
 
     /// Gives readers the records of the entries written; not synced.

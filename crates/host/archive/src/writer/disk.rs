@@ -2,8 +2,11 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
 use crate::stable::sync_folder;
 
@@ -31,6 +34,8 @@ pub(super) trait Output: Send {
     fn cut(&mut self, length: u64) -> io::Result<()>;
     /// Brings the octets to stable storage.
     fn sync(&mut self) -> io::Result<()>;
+    /// Announces that synced octets are not read in the near future, so that the system can use their memory for others.
+    fn set_aside(&mut self, octets: Range<u64>);
 }
 
 /// The directories of this machine.
@@ -67,6 +72,15 @@ impl Output for File {
 
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn set_aside(&mut self, octets: Range<u64>) {
+        let length = octets.end.saturating_sub(octets.start);
+        if let (Ok(start), Ok(length)) = (i64::try_from(octets.start), i64::try_from(length)) {
+            // Without the advice the octets stay cached until the system needs the memory.
+            let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
+            let _ = posix_fadvise(&*self, start, length, advice);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod current;
 mod disk;
+mod gathering;
 mod options;
 pub(crate) mod repair;
 mod shared;

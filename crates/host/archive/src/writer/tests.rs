@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Waker};
@@ -10,8 +11,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use vere_units::{ByteSize, Timestamp};
 
+use super::current::PAGE_OCTETS;
 use super::disk::{Disk, Output, RealDisk};
 use super::{Archive, ArchiveOptions, OpenError};
+use crate::entry::Entry;
 use crate::error::ArchiveError;
 use crate::format::META_OCTETS_MAX;
 use crate::keep::Kept;
@@ -34,6 +37,8 @@ struct Will {
     calls: Vec<&'static str>,
     /// Syncs wait.
     is_closed: bool,
+    /// Octets of segments that need not stay in the cache, in order.
+    set_aside: Vec<Range<u64>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -137,6 +142,14 @@ impl Output for FakeFile {
             _ => self.file.sync(),
         }
     }
+
+    fn set_aside(&mut self, octets: Range<u64>) {
+        if self.is_segment {
+            let mut will = self.disk.0.0.lock().unwrap();
+            will.set_aside.push(octets.clone());
+        }
+        self.file.set_aside(octets);
+    }
 }
 
 fn is_sound(folder: &Path) -> bool {
@@ -175,6 +188,32 @@ fn entries_that_wait_share_a_sync() {
     drop(archive);
     assert_eq!(numbers(folder.path()), (0..50).collect::<Vec<_>>());
     assert!(is_sound(folder.path()));
+}
+
+/// Synced octets leave the cache in parts of some size; whole pages only, and nothing that no sync has reached.
+#[test]
+fn synced_octets_leave_the_cache() {
+    let (folder, disk) = (folder(), Fake::default());
+    let archive = disk.open(folder.path(), ArchiveOptions::default());
+    let long = |number| {
+        let octets = vec![Bytes::from(vec![b'x'; 700_000])];
+        Entry {
+            octets,
+            ..entry(number)
+        }
+    };
+    let mut lengths = Vec::new();
+    for number in 0..4 {
+        add(&archive, [long(number)]);
+        let path = folder.path().join(DAY).join("1305.seg");
+        lengths.push(std::fs::metadata(path).unwrap().len());
+    }
+    let pages = |length: u64| length - length % PAGE_OCTETS;
+    let expected = [0..lengths[1], pages(lengths[1])..lengths[3]];
+    disk.set(|will| assert_eq!(will.set_aside, expected));
+    disk.set(|will| will.syncs.push_back(true));
+    add(&archive, [long(4), long(5)]);
+    disk.set(|will| assert_eq!(will.set_aside.len(), 2));
 }
 
 /// A disk with room for any number of octets: entries before stay, the refused ones leave nothing, and later entries follow.

@@ -1,5 +1,6 @@
 //! The thread: one write and one sync for all entries that wait.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -9,6 +10,7 @@ use vere_units::Timestamp;
 
 use super::current::Current;
 use super::disk::{Disk, random};
+use super::gathering::{self, Gathering};
 use super::options::ArchiveOptions;
 use super::shared::{Job, Shared};
 use crate::entry::Entry;
@@ -46,6 +48,7 @@ pub(super) struct Writer {
     /// Since when octets wait for a sync, and the synced length of the segment.
     unsynced: Option<Instant>,
     synced: u64,
+    gathering: Gathering,
     /// The last batch failed; the next failure is not reported again.
     is_failing: bool,
 }
@@ -67,6 +70,7 @@ impl Writer {
             newest: None,
             unsynced: None,
             synced: 0,
+            gathering: Gathering::of(options.sync_within),
             is_failing: false,
         }
     }
@@ -79,6 +83,7 @@ impl Writer {
             match self.take() {
                 Work::Jobs(jobs) => {
                     self.sync_if_due();
+                    self.gathering.brought(jobs.len());
                     self.batch(jobs);
                 }
                 Work::Sync => self.sync_if_due(),
@@ -108,15 +113,13 @@ impl Writer {
             let waited = self.shared.work.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let (mut octets, mut count) = (0, 0);
-        for job in &state.jobs {
-            if count > 0 && (octets >= BATCH_OCTETS_MAX || count >= BATCH_ENTRIES_MAX) {
-                break;
-            }
-            octets += job.entry.octets_len();
-            count += 1;
+        if self.gathering.is_due() && !state.stop {
+            drop(state);
+            // Not a wait for the condition: each caller would wake the thread.
+            std::thread::sleep(gathering::TIME);
+            state = self.shared.lock();
         }
-        Work::Jobs(state.jobs.drain(..count).collect())
+        Work::Jobs(batch_of(&mut state.jobs))
     }
 
     /// Writes entries; those of a minute in one write.
@@ -285,6 +288,19 @@ impl Writer {
             _ => {}
         }
     }
+}
+
+/// The oldest entries, as many as one write takes.
+fn batch_of(jobs: &mut VecDeque<Job>) -> Vec<Job> {
+    let (mut octets, mut count) = (0, 0);
+    for job in jobs.iter() {
+        if count > 0 && (octets >= BATCH_OCTETS_MAX || count >= BATCH_ENTRIES_MAX) {
+            break;
+        }
+        octets += job.entry.octets_len();
+        count += 1;
+    }
+    jobs.drain(..count).collect()
 }
 
 /// Refuses the entries that wait, and all further ones, when the thread ends.

@@ -96,6 +96,11 @@ impl StorageFile for DirectoryFile {
         }
     }
 
+    fn set_aside(&self) {
+        // Without the advice the octets stay cached until the system needs the memory.
+        let _ = posix_fadvise(&*self.0, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+    }
+
     fn write_at(&self, parts: [&[u8]; 2], mut offset: u64) -> io::Result<()> {
         let mut slices = parts.map(IoSlice::new);
         let mut left = slices.as_mut_slice();

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use vere_ports::spool_log::LogOutliner;
-use vere_ports::storage::Storage;
+use vere_ports::storage::{Storage, StorageFile as _};
 
 use super::aside::is_unreadable;
 use super::format::segment_name;
@@ -90,7 +90,13 @@ impl<S: Storage> IndexJob<S> {
         }
         let name = segment_name(segment.number);
         let file = log.storage().open(&name).map_err(NoIndex::Io);
-        let built = file.and_then(|file| index::build(&file, segment, outliner));
+        let built = file.and_then(|file| {
+            let built = index::build(&file, segment, outliner);
+            // A segment that has lasted until now waits for a start: with an index, nobody reads the segment before that.
+            // A cache full of such segments costs each write a search for memory.
+            file.set_aside();
+            built
+        });
         // A segment that is not needed any more is renamed and reused.
         if !log.needs(segment.number) {
             return;
