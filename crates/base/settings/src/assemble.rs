@@ -11,6 +11,7 @@ mod sending;
 mod services;
 mod spool_accounts;
 mod volume;
+mod web;
 mod x400;
 
 use std::path::{Path, PathBuf};
@@ -99,6 +100,7 @@ impl Assembly {
             sending: self.sending(),
             sendmail: self.sendmail(),
             front: self.front(),
+            web: self.web(),
             dnsbl: self.dnsbl(),
             x400: self.x400(),
             filters: self.filters(),
@@ -265,7 +267,7 @@ impl Assembly {
             contact: self.need("acme.contact"),
             domains,
             root: self.maybe_path("acme.root"),
-            listen: self.need("acme.listen"),
+            listen: self.acme_listen(),
         })
     }
 

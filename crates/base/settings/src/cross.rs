@@ -7,6 +7,7 @@ mod found;
 mod judging;
 mod lists;
 mod nodes;
+mod web;
 mod x400;
 
 use std::collections::BTreeSet;
@@ -44,6 +45,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     spool(settings, &mut found);
     cluster::check(settings, &mut found);
     x400::check(settings, &mut found);
+    web::check(settings, &mut found);
     found.socket("control.socket", &settings.control.socket);
     if settings.delivery.courier_processes > 0 {
         let key = "delivery.courier_processes";
@@ -149,6 +151,7 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
         ("metrics.front", &settings.metrics.front),
         ("metrics.dnsbl", &settings.metrics.dnsbl),
         ("metrics.x400", &settings.metrics.x400),
+        ("metrics.web", &settings.metrics.web),
     ];
     let metrics = metrics
         .into_iter()
@@ -162,7 +165,11 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
                 .map(|address| ("x400.listen_tls", address)),
         )
     });
-    for (key, address) in mail.chain(acme).chain(metrics).chain(x400) {
+    let web = settings.web.iter().flat_map(|web| {
+        let https = web.https.iter().map(|address| ("web.https", address));
+        https.chain(web.http.iter().map(|address| ("web.http", address)))
+    });
+    for (key, address) in mail.chain(acme).chain(metrics).chain(x400).chain(web) {
         // Port 0 requests a free port, so that several listeners may use port 0.
         if address.port() != 0 && !taken.insert(*address) {
             found.add(key, format!("{address} is listened on twice"));

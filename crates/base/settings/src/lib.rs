@@ -55,6 +55,7 @@ mod table;
 mod value;
 mod volume;
 mod watching;
+mod web;
 mod x400;
 
 pub use answers::AnswerPattern;
@@ -93,6 +94,7 @@ pub use spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 pub use table::File;
 pub use volume::{AccountSecret, Volume, VolumeAccount};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
+pub use web::{StsMode, Web};
 pub use x400::{
     GROUP_PREFIX, X400, X400Border, X400Expire, X400Gateway, X400Password, X400Peer, X400Route,
     X400User,

@@ -19,6 +19,7 @@ use crate::services::{Dkim, Front, Records, Reports, Sendmail};
 use crate::spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
+use crate::web::Web;
 use crate::x400::X400;
 
 /// A checked, immutable configuration.
@@ -61,6 +62,8 @@ pub struct Settings {
     pub sendmail: Option<Sendmail>,
     /// Processes of their own for port 25; `None` without the section.
     pub front: Option<Front>,
+    /// A web server for mail programs and other systems; `None` without the section.
+    pub web: Option<Web>,
     /// A server of block lists; `None` without the section.
     pub dnsbl: Option<Dnsbl>,
     /// An MTA of X.400; `None` without the section.

@@ -12,6 +12,7 @@ mod sending;
 mod services;
 mod system;
 mod volume;
+mod web;
 mod x400;
 
 pub(crate) use row::{Fallback, Opt, REPEATED_MAX, Section, Shape};
@@ -42,6 +43,7 @@ pub(crate) static SYSTEM: Table = Table {
         intake::SECTIONS,
         sending::SECTIONS,
         services::SECTIONS,
+        web::SECTIONS,
         dnsbl::SECTIONS,
         lists::SECTIONS,
         filters::SECTIONS,

@@ -7,6 +7,7 @@ mod outgoing;
 mod refused;
 mod sending;
 mod volumes;
+mod web;
 mod x400;
 
 use proptest::prelude::*;

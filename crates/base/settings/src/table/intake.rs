@@ -174,7 +174,7 @@ sections! {
             "The names of the certificate; only `hostname` when empty.";
         live root: Path, Nothing("the system's roots"),
             "PEM file of roots for the TLS connection to the CA; for test CAs.";
-        fixed listen: Addresses, Is("[\"[::]:80\"]"),
+        fixed listen: Addresses, Nothing("`[\"[::]:80\"]`, or none where `web.http` listens, which answers challenges too"),
             "Addresses for http-01 challenges; the CA connects to port 80 (RFC 8555 section 8.3).";
     }
 }

@@ -132,6 +132,8 @@ sections! {
             "Address and port for the metrics of the server of block lists; applies with `[dnsbl]`.";
         fixed x400: Address, Nothing("no endpoint"),
             "Address and port for the metrics of the X.400 MTA; applies with `[x400]`.";
+        fixed web: Address, Nothing("no endpoint"),
+            "Address and port for the metrics of the web server; applies with `[web]`. Never one of `web.https`: the endpoint has no authentication.";
     }
 
     "log" Always, "The log, written to standard error." {
