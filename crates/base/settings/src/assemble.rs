@@ -16,10 +16,12 @@ mod x400;
 
 use std::path::{Path, PathBuf};
 
+use crate::changes::option;
 use crate::cross;
 use crate::directory_store::DirectoryStore;
 use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
+use crate::kind::Secrecy;
 use crate::model::{
     Acme, Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
     Listen, LogBy, Priority, PriorityPolicy, Register, Settings, Sni, Spool, SpoolNode, SpoolTls,
@@ -141,9 +143,19 @@ impl Assembly {
             control: Control {
                 socket: self.path("control.socket"),
             },
+            secret_files: self.secret_files(),
             values: self.document.values.clone(),
         };
         (settings, self.document)
+    }
+
+    /// The files with secrets that the values name, by their kind.
+    fn secret_files(&self) -> Vec<(String, PathBuf)> {
+        let is_secret =
+            |key: &str| option(key).is_some_and(|option| option.kind.secrecy() == Secrecy::File);
+        let keys = self.document.values.keys();
+        let keys = keys.filter(|key| is_secret(key));
+        keys.map(|key| (key.clone(), self.path(key))).collect()
     }
 
     pub(crate) fn maybe<T: FromValue>(&self, key: &str) -> Option<T> {

@@ -47,6 +47,7 @@ mod nearest;
 mod network;
 mod outgoing;
 mod quota;
+mod redaction;
 mod reference;
 mod sending;
 mod services;
@@ -85,6 +86,7 @@ pub use outgoing::{
     Protocol, Rate, Route, RoutePattern, Source, TlsMode,
 };
 pub use quota::{AccountQuota, OverQuota, Quota};
+pub use redaction::{Redaction, redacted};
 pub use reference::reference;
 pub use sending::{AccountSending, OverSending, Senders, Sending};
 pub use services::{

@@ -114,6 +114,9 @@ pub struct Settings {
     pub log: Log,
     /// The socket of the commands that talk to a running system.
     pub control: Control,
+    /// Files with secrets, by the keys of the options that name them. A file may be missing: some are made at the
+    /// first start.
+    pub secret_files: Vec<(String, PathBuf)>,
     /// Every value by key, for comparison.
     pub(crate) values: BTreeMap<String, Value>,
 }

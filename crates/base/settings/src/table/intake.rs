@@ -3,8 +3,8 @@
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND, TIB};
 use crate::kind::Kind::{
-    Addresses, Choice, HostName, HostNames, Integer, Name, NetworkList, Path, Size, Span, UrlHttps,
-    Urls, Version,
+    Addresses, Choice, HostName, HostNames, Integer, Name, NetworkList, Path, SecretFile, Size,
+    Span, UrlHttps, Urls, Version,
 };
 
 sections! {
@@ -152,7 +152,7 @@ sections! {
     "tls" Always, "The default certificate, for clients without a matching server name. A reload reads the files again." {
         live certificate: Path, Nothing("no certificate from a file"),
             "PEM file of the certificate chain, the server's own certificate first.";
-        live key: Path, Nothing("no certificate from a file"),
+        live key: SecretFile, Nothing("no certificate from a file"),
             "PEM file of the private key.";
     }
 
@@ -161,7 +161,7 @@ sections! {
             "The server name requested by clients.";
         live certificate: Path, Required("certificate = \"mail.pem\""),
             "PEM file of the certificate chain.";
-        live key: Path, Required("key = \"mail.key\""),
+        live key: SecretFile, Required("key = \"mail.key\""),
             "PEM file of the private key.";
     }
 

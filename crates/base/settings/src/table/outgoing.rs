@@ -4,7 +4,7 @@ use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, HOUR, MIB, MINUTE, ROUTE_TLS_MODES, SECOND, TIB, TLS_MODES};
 use crate::kind::Kind::{
     Addresses, Choice, HostName, Integer, Ipv4, Ipv6, Mailboxes, MaildirTemplate, Name, NextHop,
-    Path, Pattern, Rate, SecretText, Separator, Size, Span, Spans, Store,
+    Path, Pattern, Rate, SecretFile, SecretText, Separator, Size, Span, Spans, Store,
 };
 
 sections! {
@@ -124,7 +124,7 @@ sections! {
             "The user to authenticate as. Needs `tls = \"required\"`, unless the next hop is a loopback address or `password_in_clear` is set.";
         live password: SecretText, Nothing("no authentication"),
             "The password of the user. Keep the file unreadable for other users.";
-        live password_file: Path, Nothing("no authentication"),
+        live password_file: SecretFile, Nothing("no authentication"),
             "File with the password in the first line, instead of `password`; read at the start and at each reload. Keep the file unreadable for other users.";
         live password_in_clear: Choice(&["no", "yes"]), Is("\"no\""),
             "`yes`: the password may be sent without TLS, to a next hop on a network safe from eavesdropping.";

@@ -3,8 +3,8 @@
 use super::row::Fallback::{Is, Nothing};
 use super::row::{KIB, MIB, SECOND, TIB};
 use crate::kind::Kind::{
-    Choice, HeloPatterns, HostName, Integer, MailAddress, Name, NetworkList, Path, SenderPatterns,
-    Size, Span, UrlHttp,
+    Choice, HeloPatterns, HostName, Integer, MailAddress, Name, NetworkList, Path, SecretFile,
+    SenderPatterns, Size, Span, UrlHttp,
 };
 
 sections! {
