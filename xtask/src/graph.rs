@@ -8,9 +8,6 @@ use serde_json::Value;
 
 use crate::workspace::Workspace;
 
-/// The target whose dependencies count; other targets lock more packages, which are never compiled there.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
-
 /// A package of ours or of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
@@ -43,9 +40,11 @@ pub(crate) type Graph = BTreeMap<String, Node>;
 /// # Errors
 /// When cargo fails or prints something else than expected.
 pub(crate) fn read(workspace: &Workspace) -> Result<Graph, String> {
+    // Packages for other systems are locked too, and never compiled.
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let output = Command::new("cargo")
         .args(["metadata", "--offline", "--locked", "--format-version", "1"])
-        .args(["--filter-platform", TARGET])
+        .args(["--filter-platform", &target])
         .current_dir(&workspace.root)
         .output()
         .map_err(|error| error.to_string())?;
