@@ -44,7 +44,7 @@ pub use copying::Copied;
 pub use error::StoreError;
 pub use limits::{KEYWORDS_MAX, MESSAGE_OCTETS_MAX, MESSAGES_MAX};
 pub use log::{
-    Damage, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SPARES, SyncJob,
+    Damage, LogFile, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SPARES, SyncJob,
     SyncOutcome,
 };
 pub use model::{

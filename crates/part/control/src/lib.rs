@@ -4,6 +4,7 @@
 //! `{"ok": VALUE}` or `{"error": TEXT}`. The permissions of the socket's file decide who may connect: the owner only.
 
 mod error;
+mod log_hold;
 mod quarantine;
 pub mod queues;
 mod requests;
@@ -22,6 +23,7 @@ use vere_settings::Settings;
 pub use vere_delivery::{Acted, Action, HoldOutcome, MessageChange, Selection};
 
 pub use error::{AskError, Peer};
+pub use log_hold::{HeldFile, HeldLog, LogHold};
 pub use quarantine::{
     HeaderField, QuarantineActed, QuarantineAction, QuarantineRow, QuarantineSelection,
     QuarantineText, SenderRow,

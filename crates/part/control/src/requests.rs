@@ -179,6 +179,8 @@ pub enum StoreRequest {
         /// The address of the account.
         account: String,
     },
+    /// Holds the log for a backup as long as the connection is open: a [`HeldLog`](crate::HeldLog).
+    HoldLog,
 }
 
 /// A change of what holds for a destination.

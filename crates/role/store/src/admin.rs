@@ -26,6 +26,7 @@ use vere_ports::directory::{AccountName, NameError};
 use vere_settings::Settings;
 
 use super::accounts::AccountsError;
+use super::hold::{self, HoldError};
 use super::reception::Reception;
 use super::search::ExplainError;
 use super::{accounts, search, session};
@@ -54,6 +55,7 @@ enum RequestError {
     Explain(ExplainError),
     /// The accounts cannot be listed or removed.
     Accounts(AccountsError),
+    Hold(HoldError),
     /// The answer cannot be written as JSON.
     Answer(serde_json::Error),
 }
@@ -66,6 +68,7 @@ impl fmt::Display for RequestError {
             Self::ManySearches => f.write_str("too many searches are being explained"),
             Self::Explain(error) => error.fmt(f),
             Self::Accounts(error) => error.fmt(f),
+            Self::Hold(error) => error.fmt(f),
             Self::Answer(error) => error.fmt(f),
         }
     }
@@ -92,6 +95,11 @@ impl From<AccountsError> for RequestError {
     }
 }
 
+}
+impl From<HoldError> for RequestError {
+    fn from(error: HoldError) -> Self {
+        Self::Hold(error)
+}
 impl From<serde_json::Error> for RequestError {
     fn from(error: serde_json::Error) -> Self {
         Self::Answer(error)
@@ -213,13 +221,16 @@ async fn answer(
 ) -> io::Result<()> {
     let operator = stream.peer_cred()?.uid();
     let answer = match serde_json::from_slice(line) {
+        Ok(StoreRequest::HoldLog) => return hold::serve(reception, stream).await,
         Ok(request) => match done(reception, turns, request, operator).await {
             Ok(value) => Answer::Ok(value),
             Err(error) => Answer::Error(error.to_string()),
         },
         Err(error) => Answer::Error(format!("request cannot be read: {error}")),
     };
-    let mut octets = serde_json::to_vec(&answer)?;
+    write_answer(&mut stream, &answer).await
+}
+pub(super) async fn write_answer(stream: &mut UnixStream, answer: &Answer) -> io::Result<()> {
     octets.push(b'\n');
     tokio::time::timeout(PATIENCE, stream.write_all(&octets)).await?
 }
@@ -255,9 +266,11 @@ async fn done(
             let row = accounts::remove(reception, &account, operator).await?;
             Ok(serde_json::to_value(row)?)
         }
+        StoreRequest::HoldLog => Err(HoldError::Busy.into()),
     }
 }
 
+}
 async fn explained(
     reception: &Reception,
     turns: &Turns,

@@ -9,6 +9,7 @@ impl Assembly {
             reserve: self.need("store.reserve"),
             reclaim_from: self.need("store.reclaim_from"),
             reclaim_share: self.need("store.reclaim_share"),
+            backup_hold_max: self.need("store.backup_hold_max"),
             sharing: self.choice("store.sharing", |text| match text {
                 "account" => Some(BodySharing::Account),
                 "all" => Some(BodySharing::All),

@@ -26,6 +26,8 @@ sections! {
             "Percentage of unneeded data in the log from which the store reclaims space.";
         fixed reclaim_share: Integer(1, 100), Is("20"),
             "Percentage of the time spent on reclaiming space.";
+        live backup_hold_max: Span(MINUTE, 30 * DAY), Is("\"12h\""),
+            "Longest time of a backup, during which the store reclaims no space. A backup that takes longer fails, and so does one during which free space falls below `reserve`. What it stored already is not stored again by the next one.";
         fixed sharing: Choice(&["account", "all"]), Is("\"account\""),
             "Accounts among which a message that arrives again is stored as a reference to the existing copy. `all` stores the message once for all accounts; anyone able to observe the used space, or the time of storing, may then find out whether another account has the same message.";
         live marked: Choice(&["junk", "inbox"]), Is("\"junk\""),

@@ -17,6 +17,7 @@ fn owner(files: &Files) -> (StoreThread, Receiver<Sync>) {
     let plan = Plan {
         reserve: ByteSize::new(0),
         reclaim_from: 100,
+        backup_hold_max: vere_units::Span::from_millis(60_000),
         reclaim_share: 1,
         sharing: BodySharing::Account,
         files_into_junk: true,
