@@ -268,6 +268,11 @@ impl Report {
                 "  as clients count them",
                 size(report.logical_octets).to_string(),
             ),
+            ("expunged messages kept", report.kept_messages.to_string()),
+            (
+                "  as clients counted them",
+                size(report.kept_octets).to_string(),
+            ),
             ("bodies", report.bodies.to_string()),
             (
                 "  each counted once",
@@ -316,6 +321,8 @@ impl Report {
             "mailboxes": report.mailboxes,
             "messages": report.messages,
             "logical_octets": report.logical_octets,
+            "kept_messages": report.kept_messages,
+            "kept_octets": report.kept_octets,
             "bodies": report.bodies,
             "shared_octets": report.shared_octets,
             "stored_octets": report.stored_octets,
@@ -344,6 +351,16 @@ fn sentence(finding: &Finding) -> String {
             error,
         } => {
             format!("mailbox {}, message {uid}: {error}", mailbox.0)
+        }
+        Finding::Kept {
+            mailbox,
+            uid,
+            error,
+        } => {
+            format!(
+                "mailbox {}, expunged message {uid}: cannot be brought back: {error}",
+                mailbox.0
+            )
         }
         Finding::Log(damage) => format!(
             "{}: {} octets of the log, from position {} on, are not what was written \
