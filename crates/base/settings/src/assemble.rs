@@ -21,7 +21,7 @@ use crate::cross;
 use crate::directory_store::DirectoryStore;
 use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
-use crate::kind::Secrecy;
+use crate::kind::{Kind, Secrecy};
 use crate::model::{
     Acme, Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
     Listen, LogBy, Priority, PriorityPolicy, Register, Settings, Sni, Spool, SpoolNode, SpoolTls,
@@ -143,18 +143,17 @@ impl Assembly {
             control: Control {
                 socket: self.path("control.socket"),
             },
-            secret_files: self.secret_files(),
+            secret_files: self.files_of(|kind| kind.secrecy() == Secrecy::File),
+            named_files: self.files_of(|kind| matches!(kind, Kind::Path | Kind::SecretFile)),
             values: self.document.values.clone(),
         };
         (settings, self.document)
     }
 
-    /// The files with secrets that the values name, by their kind.
-    fn secret_files(&self) -> Vec<(String, PathBuf)> {
-        let is_secret =
-            |key: &str| option(key).is_some_and(|option| option.kind.secrecy() == Secrecy::File);
+    /// The files that values of some kinds name, with the keys of these values.
+    fn files_of(&self, is_wanted: impl Fn(Kind) -> bool) -> Vec<(String, PathBuf)> {
         let keys = self.document.values.keys();
-        let keys = keys.filter(|key| is_secret(key));
+        let keys = keys.filter(|key| option(key).is_some_and(|option| is_wanted(option.kind)));
         keys.map(|key| (key.clone(), self.path(key))).collect()
     }
 

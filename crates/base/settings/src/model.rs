@@ -117,6 +117,8 @@ pub struct Settings {
     /// Files with secrets, by the keys of the options that name them. A file may be missing: some are made at the
     /// first start.
     pub secret_files: Vec<(String, PathBuf)>,
+    /// All files, directories and sockets that options name, by the keys of these options, whether they exist or not.
+    pub named_files: Vec<(String, PathBuf)>,
     /// Every value by key, for comparison.
     pub(crate) values: BTreeMap<String, Value>,
 }

@@ -27,6 +27,7 @@ pub mod places;
 pub mod present;
 pub mod proxy;
 pub mod refusals;
+pub mod restoring;
 pub mod secret;
 pub mod settings;
 pub mod signer;

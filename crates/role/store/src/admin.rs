@@ -55,6 +55,7 @@ enum RequestError {
     Explain(ExplainError),
     /// The accounts cannot be listed or removed.
     Accounts(AccountsError),
+    /// The log cannot be held for a backup.
     Hold(HoldError),
     /// The answer cannot be written as JSON.
     Answer(serde_json::Error),
@@ -95,11 +96,12 @@ impl From<AccountsError> for RequestError {
     }
 }
 
-}
 impl From<HoldError> for RequestError {
     fn from(error: HoldError) -> Self {
         Self::Hold(error)
+    }
 }
+
 impl From<serde_json::Error> for RequestError {
     fn from(error: serde_json::Error) -> Self {
         Self::Answer(error)
@@ -230,7 +232,10 @@ async fn answer(
     };
     write_answer(&mut stream, &answer).await
 }
+
+/// Writes an answer in a line.
 pub(super) async fn write_answer(stream: &mut UnixStream, answer: &Answer) -> io::Result<()> {
+    let mut octets = serde_json::to_vec(answer)?;
     octets.push(b'\n');
     tokio::time::timeout(PATIENCE, stream.write_all(&octets)).await?
 }
@@ -266,11 +271,11 @@ async fn done(
             let row = accounts::remove(reception, &account, operator).await?;
             Ok(serde_json::to_value(row)?)
         }
+        // The connection itself is the hold.
         StoreRequest::HoldLog => Err(HoldError::Busy.into()),
     }
 }
 
-}
 async fn explained(
     reception: &Reception,
     turns: &Turns,

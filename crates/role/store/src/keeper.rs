@@ -18,6 +18,7 @@ use vere_store::{
     Committed, Counts, MailboxId, Position, ReclaimOutcome, StoreError, SyncJob, SyncOutcome,
 };
 
+use super::holds::Holds;
 use super::index::{Indexer, SharedIndex};
 use super::mail_store::MailStore;
 use super::mark::Mark;
@@ -79,6 +80,7 @@ pub(super) struct Keeper {
     indexer: Indexer,
     figures: Figures,
     processes: Processes,
+    holds: Holds,
 }
 
 impl std::fmt::Debug for Message {
@@ -145,7 +147,9 @@ impl Keeper {
         let done = move |outcome| back.send(Message::Reclaimed(outcome)).is_ok();
         let mut used = Used::read(&folder);
         used.begin(&mut store);
-        let upkeep = Upkeep::start(plan, folder, &mut store, figures.clone(), done)?;
+        let mut upkeep = Upkeep::start(plan, folder, &mut store, figures.clone(), done)?;
+        let holds = Holds::default();
+        upkeep.heed(holds.clone());
         let watchers = Arc::new(Watchers::default());
         let mut owner = StoreThread {
             store,
@@ -176,6 +180,7 @@ impl Keeper {
             indexer,
             figures,
             processes,
+            holds,
         };
         Ok((keeper, End { thread, reason }))
     }
@@ -491,5 +496,7 @@ impl StoreThread {
     }
 }
 
+mod copying;
+pub(super) use copying::held_log;
 #[cfg(test)]
 mod tests;

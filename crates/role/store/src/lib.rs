@@ -7,13 +7,14 @@
 //! Other processes take messages apart (`vere_parsing`). `upkeep` reclaims space, `used` reads the mailboxes that were
 //! used last, `watchers` tells sessions of changes, `metrics` counts, `sessions` ends those of accounts that are
 //! removed, `steps` are the parts of questions, `quota` knows the limits of accounts. `admin` lets the administrator
-//! in, `accounts` lists and removes what accounts have, `files` knows where everything lies, `mark` records beside it
+//! in, `copies` opens copies of the log, `hold` keeps the log as it is for a backup, `accounts` lists and removes what accounts have, `files` knows where everything lies, `mark` records beside it
 //! how far the log got.
 
 pub mod accounts;
 mod admin;
 mod client;
 mod convert;
+pub mod copies;
 #[cfg(test)]
 mod decoding;
 mod error;
@@ -23,6 +24,8 @@ mod files;
 mod filing;
 #[cfg(test)]
 mod filled;
+mod hold;
+mod holds;
 mod index;
 mod keeper;
 mod large;

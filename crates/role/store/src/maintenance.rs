@@ -333,7 +333,8 @@ impl Report {
     }
 }
 
-fn sentence(finding: &Finding) -> String {
+/// A finding in words.
+pub(crate) fn sentence(finding: &Finding) -> String {
     match finding {
         Finding::Unlisted { account, name } => {
             format!("{account}: the list names {name}, which is not there")

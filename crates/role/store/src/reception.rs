@@ -130,6 +130,11 @@ impl Reception {
         self.settings.borrow().store.files_into_junk
     }
 
+    /// How long a backup may hold the log.
+    pub(super) fn backup_hold_max(&self) -> Duration {
+        self.settings.borrow().store.backup_hold_max.duration()
+    }
+
     /// Returns the quotas of accounts.
     pub(super) const fn quotas(&self) -> &SharedQuotas {
         &self.quotas

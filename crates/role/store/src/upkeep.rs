@@ -17,6 +17,7 @@ use vere_store::{
     Position, Reclaim, ReclaimJob, ReclaimOutcome, ReclaimReport, Reclaimable, StoreError,
 };
 
+use super::holds::Holds;
 use super::mail_store::MailStore;
 use super::metrics::Figures;
 use vere_process::clock::now;
@@ -136,6 +137,8 @@ pub(super) struct Upkeep {
     plan: Plan,
     folder: PathBuf,
     figures: Figures,
+    /// A backup that reads the log.
+    holds: Holds,
     known: ReclaimFigures,
     /// Figures as the file has them.
     written: ReclaimFigures,
@@ -191,6 +194,7 @@ impl Upkeep {
             plan,
             folder,
             figures,
+            holds: Holds::default(),
             known,
             written: ReclaimFigures::default(),
             to_work,
@@ -205,6 +209,26 @@ impl Upkeep {
             unsafe_yet: false,
             stop,
         })
+    }
+
+    /// Respects these holds from now on.
+    pub(super) fn heed(&mut self, holds: Holds) {
+        self.holds = holds;
+    }
+
+    /// Whether a segment is being written again.
+    pub(super) const fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Whether a backup keeps the segments as they are. A nearly full disk ends the backup's hold: who removes mail
+    /// needs the space.
+    fn is_held(&self) -> bool {
+        if self.scarce && self.holds.is_held() {
+            tracing::error!("the disk is nearly full: the backup under way is ended to reclaim space");
+            self.holds.end();
+        }
+        self.holds.is_held()
     }
 
     /// Whether the upkeep logged a change that no session waits for; resets the mark.
@@ -242,6 +266,10 @@ impl Upkeep {
         }
         self.empty_some(store)?;
         if self.busy || self.given_up || now < self.due {
+            return Ok(());
+        }
+        if self.is_held() {
+            self.due = now + LOOK_INTERVAL;
             return Ok(());
         }
         if !store.is_reclaiming() {
