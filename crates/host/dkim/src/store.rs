@@ -150,7 +150,10 @@ impl KeyStore {
         };
         if let Some(keep) = key.waits.and_then(|waits| waits.keep) {
             let end = from.max(now) + keep;
-            for other in others.iter().filter(|other| precedes(other, key)) {
+            // A key that was removed meanwhile, such as a stolen key, stays removed.
+            let is_there = |other: &&StoredKey| self.path(&other.domain, &other.selector).exists();
+            let before = others.iter().filter(|other| precedes(other, key));
+            for other in before.filter(is_there) {
                 let mut other = other.clone();
                 other.retire_at = Some(end);
                 self.write(&other)?;
@@ -192,9 +195,7 @@ impl KeyStore {
         fs::remove_file(&path).map_err(|error| KeyError::File(path, error))?;
         let beside = self.waiting_path(key);
         match fs::remove_file(&beside) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(KeyError::File(beside, error))
-            }
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(KeyError::File(beside, error)),
             _ => Ok(()),
         }
     }
