@@ -15,7 +15,7 @@ use vere_ports::directory::{DirectoryStore, StoreError};
 use vere_settings::DirectoryStore as Place;
 
 pub use file::FileStore;
-pub use sqlite::SqliteStore;
+pub use sqlite::{SqliteStore, copy_database};
 
 /// Opens the configured store, which must exist.
 ///

@@ -18,6 +18,7 @@
 
 mod accepted;
 mod auth;
+mod backup;
 mod bad_input;
 mod benchmarks;
 mod clients;
