@@ -5,7 +5,7 @@ use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_units::{ByteSize, Timestamp};
 
-use crate::PlaceArgs;
+use crate::args::PlaceArgs;
 use crate::manifest::Manifest;
 use crate::place::Use;
 use crate::repository::Repository;

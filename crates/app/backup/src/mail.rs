@@ -12,11 +12,12 @@ use vere_role_store::copies::{Shelf, ShelfMailbox, ShelfMessage};
 use vere_settings::Settings;
 use vere_transfer::{Shelved, ShelvedMailbox, ShelvedMessage, Way};
 
+use crate::args::RestoreArgs;
 use crate::manifest::Manifest;
 use crate::place::Use;
+use crate::progress;
 use crate::repository::Repository;
 use crate::unpack::Unpack;
-use crate::{RestoreArgs, progress};
 
 /// Restores mail.
 ///

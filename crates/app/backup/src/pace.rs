@@ -23,7 +23,7 @@ impl Pace {
         }
     }
 
-    /// Notes octets that were moved, and waits until they may have been.
+    /// Notes moved octets, and waits until the rate allows this many.
     pub(crate) fn moved(&mut self, octets: u64, bar: &ProgressBar) {
         bar.inc(octets);
         self.done += octets;

@@ -5,11 +5,8 @@ pub(crate) mod directory;
 use std::any::Any;
 use std::fmt::Debug;
 use std::io;
-use std::path::Path;
 
 use vere_process::failure::Failure;
-
-use directory::Directory;
 
 /// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +43,7 @@ pub(crate) trait Place: Debug {
     /// [`io::ErrorKind::NotFound`]; [`io::ErrorKind::InvalidData`] for a longer entry.
     fn read(&self, path: &str, max: u64) -> io::Result<Vec<u8>>;
 
-    /// Writes an entry: after a crash all of it is there, or what was there before. A new name is safe after
+    /// Writes an entry. A crash leaves the whole new content or the earlier content. A new name is safe after
     /// [`Place::settle`].
     ///
     /// # Errors
@@ -76,19 +73,6 @@ pub(crate) trait Place: Debug {
     /// # Errors
     /// Errors of the system.
     fn settle(&self) -> io::Result<()>;
-}
-
-/// Opens the place that the command line names.
-///
-/// # Errors
-/// When there can be no such place.
-pub(crate) fn open(text: &str) -> Result<Box<dyn Place>, Failure> {
-    if let Some((scheme, _)) = text.split_once("://") {
-        return Err(Failure::new(format!(
-            "{text}: expected a directory; found the scheme {scheme}"
-        )));
-    }
-    Ok(Box::new(Directory::new(Path::new(text))))
 }
 
 /// Adds the name of the entry to an error.

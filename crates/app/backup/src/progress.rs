@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::ShownArgs;
+use crate::args::ShownArgs;
 
 /// A bar that counts octets; hidden where standard error is no terminal.
 pub(crate) fn bar(shown: &ShownArgs, what: &'static str, octets: u64) -> ProgressBar {

@@ -12,7 +12,7 @@ use vere_process::outcome::Outcome;
 use vere_process::wording::counted;
 use vere_units::ByteSize;
 
-use crate::PlaceArgs;
+use crate::args::PlaceArgs;
 use crate::manifest::Manifest;
 use crate::place::Use;
 use crate::repository::Repository;

@@ -10,13 +10,15 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use vere_process::failure::Failure;
 use vere_units::Secret;
 
 use crate::manifest::{self, Manifest, Piece};
-use crate::place::{self, Entry, Place, Use, wrong};
+use crate::place::directory::Directory;
+use crate::place::{Entry, Place, Use, wrong};
 use crate::seal::{Keys, SEAL_OCTETS, Sealed, Sealing};
 
 const IDENTITY: &str = "vere-backup.json";
@@ -54,7 +56,7 @@ impl Repository {
     /// # Errors
     /// When there are no backups, another command uses the place, or the secret is another one.
     pub(crate) fn open(text: &str, usage: Use, ask: Ask<'_>) -> Result<Self, Failure> {
-        let place = place::open(text)?;
+        let place = open_place(text)?;
         let lock = lock(&*place, usage)?;
         let keys = match place.read(IDENTITY, IDENTITY_OCTETS_MAX) {
             Ok(octets) => open_keys(&octets, text, ask)?,
@@ -256,6 +258,19 @@ impl Repository {
     fn seal_octets(&self) -> u64 {
         self.keys.as_ref().map_or(0, |_| SEAL_OCTETS as u64)
     }
+}
+
+/// Opens the place that the command line names.
+///
+/// # Errors
+/// When the text names no place.
+fn open_place(text: &str) -> Result<Box<dyn Place>, Failure> {
+    if let Some((scheme, _)) = text.split_once("://") {
+        return Err(Failure::new(format!(
+            "{text}: expected a directory; found the scheme {scheme}"
+        )));
+    }
+    Ok(Box::new(Directory::new(Path::new(text))))
 }
 
 fn lock(place: &dyn Place, usage: Use) -> Result<Box<dyn Any>, Failure> {

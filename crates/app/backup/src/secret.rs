@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use vere_process::failure::Failure;
 use vere_units::Secret;
 
-use crate::at;
+use crate::fault::at;
 
 /// Octets of a key file that count.
 const KEY_FILE_MAX: u64 = 64 * 1024;

@@ -15,7 +15,7 @@ use vere_process::wording::counted;
 use vere_settings::Settings;
 use vere_units::{ByteSize, Timestamp};
 
-use crate::TakeArgs;
+use crate::args::TakeArgs;
 use crate::manifest::{Log, Manifest, Queues, VERSION};
 use crate::place::Use;
 use crate::progress;

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use indicatif::ProgressBar;
 use vere_process::failure::Failure;
 
-use crate::at;
+use crate::fault::at;
 use crate::manifest::{Log, Piece, Plain, Root};
 use crate::repository::Repository;
 

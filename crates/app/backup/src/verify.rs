@@ -10,11 +10,12 @@ use vere_process::wording::{counted, messages};
 use vere_role_store::copies::{Checked, Shelf};
 use vere_units::{ByteSize, Timestamp};
 
+use crate::args::{PlaceArgs, ShownArgs, WhichArgs};
 use crate::manifest::Manifest;
 use crate::place::Use;
+use crate::progress;
 use crate::repository::Repository;
 use crate::unpack::Unpack;
-use crate::{PlaceArgs, ShownArgs, WhichArgs, progress};
 
 /// Findings that are listed.
 const FINDINGS_MAX: usize = 1_000;

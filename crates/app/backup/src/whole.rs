@@ -14,11 +14,13 @@ use vere_process::restoring::INCOMPLETE;
 use vere_process::wording::counted;
 use vere_units::{ByteSize, Timestamp};
 
+use crate::args::RestoreArgs;
+use crate::fault::at;
 use crate::manifest::{Manifest, Root};
 use crate::place::Use;
+use crate::progress;
 use crate::repository::Repository;
 use crate::unpack::{Unpack, sync, sync_all};
-use crate::{RestoreArgs, at, progress};
 
 /// Restores a backup as a whole.
 ///

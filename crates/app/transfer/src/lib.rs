@@ -38,7 +38,7 @@ pub use args::TransferArgs;
 pub use mbox::Variant;
 pub use place::ServerArgs;
 pub use reading::{Origin, Seen, each_message};
-pub use shelved::{Shelved, ShelvedMailbox, ShelvedMessage, Way, bring};
+pub use shelved::{Shelved, ShelvedMailbox, ShelvedMessage};
 
 use account::Account;
 use place::Place;
@@ -104,6 +104,51 @@ pub fn export(args: ExportArgs, settings: &Settings) -> Result<Outcome, Failure>
         let source = Source::Account(Box::new(Account::own(own).await?));
         let target = Target::open(place).await?;
         Run::new(Direction::Export, source, target, state, args.common)
+            .whole()
+            .await
+    })
+}
+
+/// Where mail goes that another command has opened.
+#[derive(Debug)]
+pub struct Way {
+    /// The account that receives it.
+    pub account: AccountName,
+    /// Only these mailboxes; all, if there are none.
+    pub only: Vec<String>,
+    /// The mailbox below which all go.
+    pub into: Option<String>,
+    /// Whether nothing is changed.
+    pub dry_run: bool,
+    /// Whether no progress is shown.
+    pub quiet: bool,
+    /// The source, by the same text in every run: a repeated run brings what is missing.
+    pub identity: String,
+}
+
+/// Brings mail that another command has opened into an account of the running system.
+///
+/// # Errors
+/// When the transfer cannot go on; the same again continues from the record.
+pub fn bring(shelved: Box<dyn Shelved>, way: Way, settings: &Settings) -> Result<Outcome, Failure> {
+    let into = way.into.as_deref().unwrap_or_default();
+    let path = state_path(settings, "restore", (&way.account, into), &way.identity);
+    let state = State::open(&path, way.dry_run)?;
+    let socket = vere_control::store_socket(settings);
+    let args = TransferArgs {
+        account: way.account,
+        only: way.only,
+        into: way.into,
+        dry_run: way.dry_run,
+        state: None,
+        quiet: way.quiet,
+        server: ServerArgs::default(),
+    };
+    block_on(async {
+        let own = sessions::local(&socket, &args.account.to_string()).await?;
+        let target = Target::Account(Box::new(Account::own(own).await?));
+        let source = Source::Shelved(shelved::Source(shelved));
+        Run::new(Direction::Import, source, target, state, args)
             .whole()
             .await
     })

@@ -13,7 +13,9 @@ use crate::body::BodyReader;
 use crate::error::StoreError;
 use crate::kept::Kept;
 use crate::log::format::{RECORD_HEAD, RecordKind};
-use crate::log::{Log, OpenError, OpenReport, Position, SPARES, SyncJob, SyncOutcome, io_error};
+use crate::log::{
+    Log, LogFile, OpenError, OpenReport, Position, SPARES, SyncJob, SyncOutcome, io_error,
+};
 use crate::mailbox::Mailbox;
 use crate::model::{MailboxId, MailboxName, SpecialUse};
 use crate::pending::Pending;
@@ -244,6 +246,17 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// [`StoreError::Failed`].
     pub fn persist(&mut self) -> Result<(), StoreError> {
         Ok(self.meta.persist()?)
+    }
+
+    /// Returns the files of the log that together hold every change before [`Store::synced`], for a copy. A copy of
+    /// these octets opens as a store of its own, which has everything that was safe. Until the copy is made, no segment
+    /// may be reclaimed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`] if the length of a file cannot be read.
+    pub fn log_files(&self) -> Result<Vec<LogFile>, StoreError> {
+        self.log.files()
     }
 
     /// Returns a reader for the bodies written until now, independent of the store.

@@ -4,6 +4,7 @@
 //! processes use a store at once (the running system and the commands), each process sees the
 //! changes of the others once they are reported as done, and both stores pass the same tests.
 
+mod copying;
 mod file;
 mod format;
 mod sqlite;
@@ -14,8 +15,9 @@ use std::sync::Arc;
 use vere_ports::directory::{DirectoryStore, StoreError};
 use vere_settings::DirectoryStore as Place;
 
+pub use copying::copy_database;
 pub use file::FileStore;
-pub use sqlite::{SqliteStore, copy_database};
+pub use sqlite::SqliteStore;
 
 /// Opens the configured store, which must exist.
 ///

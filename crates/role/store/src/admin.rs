@@ -26,7 +26,7 @@ use vere_ports::directory::{AccountName, NameError};
 use vere_settings::Settings;
 
 use super::accounts::AccountsError;
-use super::hold::{self, HoldError};
+use super::hold::{self, HoldError, write_answer};
 use super::reception::Reception;
 use super::search::ExplainError;
 use super::{accounts, search, session};
@@ -231,13 +231,6 @@ async fn answer(
         Err(error) => Answer::Error(format!("request cannot be read: {error}")),
     };
     write_answer(&mut stream, &answer).await
-}
-
-/// Writes an answer in a line.
-pub(super) async fn write_answer(stream: &mut UnixStream, answer: &Answer) -> io::Result<()> {
-    let mut octets = serde_json::to_vec(answer)?;
-    octets.push(b'\n');
-    tokio::time::timeout(PATIENCE, stream.write_all(&octets)).await?
 }
 
 async fn done(

@@ -5,16 +5,17 @@ use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
 
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use vere_control::{Answer, HeldLog};
 use vere_store::StoreError;
 
-use super::admin::write_answer;
 use super::holds::Hold;
 use super::keeper::Keeper;
 use super::reception::Reception;
 
+/// How long a client may take to read an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a hold waits for a segment that is being written again.
 const REWRITE_PATIENCE: Duration = Duration::from_secs(300);
 /// How often the hold looks whether that segment is finished.
@@ -108,4 +109,11 @@ async fn begin(keeper: &Keeper) -> Result<(Hold, HeldLog), HoldError> {
         tokio::time::sleep(LOOK).await;
     }
     Err(HoldError::Rewriting)
+}
+
+/// Writes an answer in a line.
+pub(super) async fn write_answer(stream: &mut UnixStream, answer: &Answer) -> io::Result<()> {
+    let mut octets = serde_json::to_vec(answer)?;
+    octets.push(b'\n');
+    tokio::time::timeout(PATIENCE, stream.write_all(&octets)).await?
 }

@@ -26,7 +26,7 @@ use super::metrics::Figures;
 use super::steps::at_once;
 use super::upkeep::Upkeep;
 use super::used::Used;
-use super::watchers::{Watch, Watchers};
+use super::watchers::Watchers;
 use vere_parsing::Processes;
 
 /// How often the metadata engine persists its data, so that a start replays little.
@@ -200,11 +200,6 @@ impl Keeper {
         &self.processes
     }
 
-    /// Asks the indexer to index messages of a mailbox that the index was found to lack.
-    pub(super) fn index_missed(&self, id: MailboxId) {
-        self.indexer.missed(id);
-    }
-
     /// Asks the store, and waits until the answer is safe.
     ///
     /// # Errors
@@ -296,17 +291,6 @@ impl Keeper {
             }
         }));
         answer.await.unwrap_or_else(|_| Err(closed()))
-    }
-
-    /// Announces that the messages of a mailbox are needed soon: the store reads the mailbox ahead while idle.
-    pub(super) fn wanted_soon(&self, id: MailboxId) {
-        let job: Job = Box::new(move |owner| owner.used.soon(id));
-        let _ = self.sender.send(Message::Job(job));
-    }
-
-    /// Returns a watch of a mailbox, which sees changes until it is dropped.
-    pub(super) fn watch(&self, mailbox: MailboxId) -> Watch {
-        Watch::new(Arc::clone(&self.watchers), mailbox)
     }
 
     /// Closes the store after all earlier messages.
@@ -497,6 +481,7 @@ impl StoreThread {
 }
 
 mod copying;
+mod notices;
 pub(super) use copying::held_log;
 #[cfg(test)]
 mod tests;

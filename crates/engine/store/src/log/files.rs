@@ -1,12 +1,10 @@
 //! The files of the log that together hold everything before a position, for copies of the log.
 
-use vere_ports::mail_meta::MetaEngine;
 use vere_ports::storage::{Storage, StorageFile as _};
 
 use super::format::{SEGMENT_HEAD, segment_name};
 use super::{Log, Segment};
 use crate::error::StoreError;
-use crate::store::Store;
 
 /// A file of the log, as far as it belongs to a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,23 +15,14 @@ pub struct LogFile {
     pub octets: u64,
 }
 
-impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Returns the files of the log that together hold every change before [`Store::synced`], for a copy. A copy of
-    /// these octets opens as a store of its own, which has everything that was safe. Until the copy is made, no segment
-    /// may be reclaimed.
+impl<S: Storage> Log<S> {
+    /// Returns the files that together hold every synced record, in the order of positions. Later appends change
+    /// no octet of them; reclaiming does.
     ///
     /// # Errors
     ///
     /// [`StoreError::Failed`] if the length of a file cannot be read.
-    pub fn log_files(&self) -> Result<Vec<LogFile>, StoreError> {
-        self.log.files()
-    }
-}
-
-impl<S: Storage> Log<S> {
-    /// Returns the files that together hold every synced record, in the order of positions. Later appends change
-    /// no octet of them; reclaiming does.
-    fn files(&self) -> Result<Vec<LogFile>, StoreError> {
+    pub(crate) fn files(&self) -> Result<Vec<LogFile>, StoreError> {
         let synced = self.segments.range(..self.synced);
         synced
             .map(|(first, segment)| {

@@ -112,27 +112,12 @@ impl SqliteStore {
         Self::open(path)
     }
 
-    fn connection(&self) -> MutexGuard<'_, Connection> {
+    pub(super) fn connection(&self) -> MutexGuard<'_, Connection> {
         // An unfinished transaction is rolled back when it is dropped, also by a panic.
         self.connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Copies a database that others may use meanwhile into an empty file: all of the copy is of one moment. The library
-/// reads the database in a transaction and writes the copy whole (`VACUUM INTO`).
-///
-/// # Errors
-///
-/// [`StoreError`], when the database cannot be read or the copy not written.
-pub fn copy_database(path: &Path, to: &Path) -> Result<(), StoreError> {
-    let store = SqliteStore::open(path)?;
-    let connection = store.connection();
-    let copied = connection.execute("VACUUM INTO ?1", [to.to_string_lossy()]);
-    copied.map_err(database(to))?;
-    let file = std::fs::File::open(to).map_err(system("open", to))?;
-    file.sync_all().map_err(system("sync", to))
 }
 
 /// Makes the tables in an empty database, unless another process is faster.
@@ -193,7 +178,7 @@ fn pragma(connection: &Connection, name: &str, path: &Path) -> Result<i64, Store
 }
 
 /// Makes a store error from an error of the library.
-fn database(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError {
+pub(super) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError {
     let path = path.to_path_buf();
     move |error| match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(path.clone()),
