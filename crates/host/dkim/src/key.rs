@@ -333,7 +333,7 @@ fn generate_rsa(bits: usize) -> Result<(Vec<u8>, Vec<u8>), KeyError> {
     if !RSA_BITS.contains(&bits) {
         return Err(KeyError::Bits(bits));
     }
-    let key = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, bits).map_err(library)?;
+    let key = rsa::PrivateKey::new(&mut getrandom::SysRng, bits).map_err(library)?;
     let private = key.to_pkcs1_der().map_err(library)?;
     let public = key.to_public_key().to_public_key_der().map_err(library)?;
     Ok((public.as_bytes().to_vec(), private.as_bytes().to_vec()))
