@@ -1,6 +1,6 @@
 //! The table of roles; `docs/internals/adding-a-role.md` describes a new row.
 
-use vere_settings::{Dnsbl, Settings, SpoolNode, X400};
+use vere_settings::{Dnsbl, Settings, SpoolNode, Web, X400};
 
 use crate::memory::{self, MemoryBounds, RoleMemory};
 use crate::spec::{Address, Instance, RoleSpec, Socket};
@@ -112,6 +112,15 @@ pub static ROLES: &[RoleSpec] = &[
         memory: memory::dnsbl,
     },
     RoleSpec {
+        name: "web",
+        about: "The web server for mail programs and other systems",
+        after: &["signer"],
+        option: None,
+        section: Some("web"),
+        instances: web,
+        memory: memory::web,
+    },
+    RoleSpec {
         name: "x400",
         about: "The MTA of X.400",
         after: &["spool", "store"],
@@ -195,7 +204,8 @@ fn nodes(settings: &Settings) -> Vec<Instance> {
 }
 
 fn signer(settings: &Settings) -> Vec<Instance> {
-    let needed = settings.dkim.is_some() || settings.front.is_some();
+    let has_https = settings.web.as_ref().is_some_and(|web| !web.https.is_empty());
+    let needed = settings.dkim.is_some() || settings.front.is_some() || has_https;
     needed.then(Instance::default).into_iter().collect()
 }
 
@@ -246,6 +256,18 @@ fn dnsbl(settings: &Settings) -> Vec<Instance> {
         ..Instance::default()
     };
     settings.dnsbl.as_ref().map(instance).into_iter().collect()
+}
+
+fn web(settings: &Settings) -> Vec<Instance> {
+    let instance = |web: &Web| Instance {
+        sockets: vec![
+            Socket::internet("https", &web.https),
+            Socket::internet("http", &web.http),
+            Socket::internet("metrics-web", settings.metrics.web.as_slice()),
+        ],
+        ..Instance::default()
+    };
+    settings.web.as_ref().map(instance).into_iter().collect()
 }
 
 fn x400(settings: &Settings) -> Vec<Instance> {

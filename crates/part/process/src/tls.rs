@@ -16,6 +16,7 @@ use vere_smtp::server::TlsInfo;
 use vere_units::Timestamp;
 
 use super::kept::{Kept, kept_certificate};
+use super::web_names;
 
 /// How often certificate files are looked at.
 const WATCH_INTERVAL: Duration = Duration::from_secs(60);
@@ -48,12 +49,12 @@ impl Error for ServerTlsError {
     }
 }
 
-/// Loads the certificates that the settings name, and their keys; there may be none.
+/// Loads the certificates that the settings name, with those for web names of local domains, and their keys; there may be none.
 ///
 /// # Errors
 /// When a file is missing or wrong, and none that could be used is kept.
 pub fn keyring(settings: &Settings) -> Result<Keyring, ServerTlsError> {
-    Ok(Keyring::new(options(settings)?)?)
+    Ok(Keyring::new(with_web_names(settings)?)?)
 }
 
 /// Loads the certificates of other settings.
@@ -61,7 +62,7 @@ pub fn keyring(settings: &Settings) -> Result<Keyring, ServerTlsError> {
 /// # Errors
 /// As [`keyring`]; then nothing changes.
 pub fn reload(keyring: &Keyring, settings: &Settings) -> Result<(), ServerTlsError> {
-    Ok(keyring.reload_with(options(settings)?)?)
+    Ok(keyring.reload_with(with_web_names(settings)?)?)
 }
 
 impl From<TlsError> for ServerTlsError {
@@ -151,6 +152,14 @@ impl ServerTls {
     ) -> io::Result<(ServerStream<TcpStream>, vere_net::tls::TlsInfo)> {
         self.0.accept(stream).await
     }
+}
+
+/// A certificate of a section `[[tls.sni]]` counts before one for the same web name.
+fn with_web_names(settings: &Settings) -> Result<ServerTlsOptions, ServerTlsError> {
+    let options = options(settings)?;
+    let mut sni = web_names::certificates(settings);
+    sni.extend(options.sni);
+    Ok(ServerTlsOptions { sni, ..options })
 }
 
 fn options(settings: &Settings) -> Result<ServerTlsOptions, ServerTlsError> {

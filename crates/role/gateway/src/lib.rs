@@ -12,6 +12,7 @@ mod control;
 mod convert;
 mod couriers;
 mod day_reports;
+mod domains;
 mod drain;
 mod error;
 mod event_lines;
@@ -98,6 +99,7 @@ fn keep_queues(group: &Rc<Group>) {
 
 /// Starts the tasks that look at all queues: at times, for operators, and for dead gateways.
 fn keep_beside(groups: &Rc<Groups>, control: UnixListener, stop: &watch::Sender<bool>) {
+    spawn_local(domains::publish(Rc::clone(groups)));
     spawn_local(quarantine::keep(Rc::clone(groups)));
     spawn_local(day_reports::keep(Rc::clone(groups)));
     let groups = || Rc::clone(groups);

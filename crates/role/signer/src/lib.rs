@@ -35,7 +35,7 @@ const SOCKET_MODE: u32 = 0o600;
 const CONNECTIONS_MAX: usize = 512;
 /// Interval between two checks of the folder of keys for changes, and of the files of certificates.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-const CERTIFICATES_INTERVAL: Duration = Duration::from_secs(60);
+const CERTIFICATES_INTERVAL: Duration = Duration::from_secs(5);
 /// Pause after a failed accept, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -33,7 +33,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::tls::{CertificateFiles, Roots, TlsError};
 use challenges::Answers;
-pub use challenges::{Challenges, serve_challenges};
+pub use challenges::{Challenges, read_answer, serve_challenges};
 pub use error::AcmeError;
 use http::ClientFactory;
 use store::Store;
