@@ -8,9 +8,11 @@
 
 mod advisories;
 mod architecture;
+mod book;
 mod cargo;
 mod circles;
 mod deny;
+mod events;
 mod finding;
 mod generated;
 mod graph;
@@ -75,8 +77,13 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "links",
-        about: "links between pages lead somewhere",
+        about: "links lead to pages and headings, the book has every page",
         run: links::check,
+    },
+    Check {
+        name: "book",
+        about: "the book builds (mdBook)",
+        run: book::check,
     },
     Check {
         name: "words",

@@ -5,7 +5,7 @@ use super::row::{GIB, KIB, MINUTE};
 use crate::kind::Kind::{Choice, FilterAddress, Integer, Name, SecretFile, Size, Span};
 
 sections! {
-    "filter" Repeated, "A content filter (docs/operate.md, \"Content filters\"). The gateway shows each message to all filters for its kind of `mail` at the end of DATA, in the order of the file; a milter sees the changes of those before. At most 16 filters, whose timeouts add up to at most 5 minutes. `[judging]` decides about received mail by their answers, `[[judging.filter]]` says how a filter counts. `vere filter test` asks about a file." {
+    "filter" Repeated, "A content filter (docs/guides/filters.md). The gateway shows each message to all filters for its kind of `mail` at the end of DATA, in the order of the file; a milter sees the changes of those before. At most 16 filters, whose timeouts add up to at most 5 minutes. `[judging]` decides about received mail by their answers, `[[judging.filter]]` says how a filter counts. `vere filter test` asks about a file." {
         live name: Name, Required("name = \"rspamd\""),
             "The name in settings, log, metrics and explanations: at most 64 letters, digits, dots, hyphens and underscores.";
         live kind: Choice(&["rspamd", "clamd", "milter"]), Required("kind = \"rspamd\""),
