@@ -1,4 +1,4 @@
-//! The book is built by mdBook, so that a page that mdBook cannot read is found.
+//! mdBook builds the book, and finds pages with errors.
 
 use std::process::Command;
 

@@ -1,5 +1,4 @@
-//! The lines that the program may write to its log, `docs/reference/log.md`: gathered from the macros in the sources, so
-//! that no line is missing.
+//! The lines of the log, `docs/reference/log.md`, gathered from the macros in the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,7 +6,7 @@ use std::path::Path;
 
 use crate::workspace::Workspace;
 
-/// The levels, the most urgent first, with what an operator does about their lines.
+/// The levels, the most urgent first, with the meaning for an operator.
 const LEVELS: [(&str, &str); 3] = [
     ("error", "Somebody must act."),
     (
@@ -16,7 +15,7 @@ const LEVELS: [(&str, &str); 3] = [
     ),
     ("info", "What happens to messages, logins and processes."),
 ];
-/// Folders whose crates log.
+/// Folders of crates with log lines.
 const FOLDERS: [&str; 4] = ["crates/host", "crates/part", "crates/role", "crates/app"];
 
 /// A line of the log.
@@ -26,7 +25,7 @@ struct Event {
     message: String,
 }
 
-/// Facts about a line, from all places that write the line.
+/// Facts about a line, from all places in the sources.
 #[derive(Debug, Default)]
 struct Facts {
     fields: BTreeSet<String>,
@@ -94,7 +93,7 @@ fn crate_of(file: &Path) -> String {
     part.to_string_lossy().into_owned()
 }
 
-/// The macros of a file, up to its tests, with the names of their fields.
+/// The macros of a file, up to the tests, with the names of the fields.
 fn events_of(source: &str) -> Vec<(Event, BTreeSet<String>)> {
     let source = source
         .split("#[cfg(test)]\nmod tests {")
@@ -120,8 +119,8 @@ fn events_of(source: &str) -> Vec<(Event, BTreeSet<String>)> {
     events
 }
 
-/// The arguments of a macro: its text up to the closing parenthesis, split at the commas outside of brackets and texts.
-/// Arguments behind the text, which fill it, are left out.
+/// The arguments of a macro up to the closing parenthesis, split at commas outside of brackets and texts. Values that
+/// fill the text are left out.
 fn arguments(source: &str) -> Vec<String> {
     let mut arguments = vec![String::new()];
     let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
@@ -162,7 +161,7 @@ fn literal(argument: &str) -> Option<String> {
                 text += "{...}";
             }
             '}' => is_value = false,
-            // A text that goes on in the next line of the source.
+            // Blanks at a line break within the text.
             ' ' if before == ' ' => {}
             _ if !is_value => text.push(letter),
             _ => {}

@@ -1,4 +1,4 @@
-//! Links from one page of the tree to another lead somewhere, to a heading as well; the book has every page of `docs`.
+//! Links from one page of the tree to another exist, headings included; the book has every page of `docs`.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -6,11 +6,11 @@ use std::path::{Component, Path, PathBuf};
 use crate::finding::{Finding, Outcome};
 use crate::workspace::Workspace;
 
-/// The folder of the book, and the list of its pages.
+/// The folder of the book, and the list of pages.
 const BOOK: &str = "docs";
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Follows every relative link of every Markdown page, and compares the pages of the book with its list.
+/// Follows every relative link of every Markdown page, and compares the pages of the book with the list.
 pub(crate) fn check(workspace: &Workspace) -> Outcome {
     let mut findings = Vec::new();
     for page in workspace.with_extension(&["md"]) {
@@ -39,7 +39,7 @@ fn fault(workspace: &Workspace, page: &Path, target: &str) -> Option<String> {
     is_missing.then(|| format!("links to {target}, a heading that does not exist"))
 }
 
-/// Pages of the book that its list lacks.
+/// Pages of the book without a line in the list.
 fn unlisted(workspace: &Workspace) -> Vec<Finding> {
     let summary = workspace.text(Path::new(SUMMARY));
     if summary.is_empty() {
@@ -58,7 +58,7 @@ fn unlisted(workspace: &Workspace) -> Vec<Finding> {
         .collect()
 }
 
-/// The names of a page's headings, as readers of Markdown make them; a later equal one has a number.
+/// The anchors of a page's headings; a repeated heading has a number.
 fn headings(page: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut is_code = false;

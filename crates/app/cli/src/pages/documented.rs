@@ -1,5 +1,5 @@
-//! Commands in the documentation can be typed: every command line of a code block is parsed as the program would parse
-//! it, and every command in a sentence names options and commands that exist.
+//! Commands in the documentation can be typed: every command line of a code block is parsed by clap, and commands in
+//! sentences name known options and commands.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const HISTORY: [&str; 1] = ["CHANGELOG.md"];
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     words: Vec<String>,
-    /// In a sentence, so that arguments may be left out.
+    /// In a sentence, where arguments may be missing.
     is_named: bool,
 }
 
@@ -74,7 +74,7 @@ fn commands(page: &str) -> Vec<Found> {
     found
 }
 
-/// The words of a line as a shell hands them to `vere`; none for other programs.
+/// The words of a line as a shell hands them to `vere`; for other programs none.
 fn typed(line: &str) -> Option<Vec<String>> {
     let words = words(line.strip_prefix("$ ").unwrap_or(line));
     let is_before = |word: &String| word == "sudo" || word.contains('=') && !word.starts_with('-');

@@ -1,4 +1,4 @@
-//! All commands as one page of Markdown, for the documentation: `docs/reference/commands.md`.
+//! All commands as a page of Markdown, for the documentation: `docs/reference/commands.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ pub(super) fn page(cli: &Command) -> String {
     text
 }
 
-/// Every shown command without commands of its own, with its words.
+/// Every shown command without subcommands, with the words of the command line.
 fn collect<'a>(command: &'a Command, name: &str, leaves: &mut Vec<(String, &'a Command)>) {
     let mut below = command
         .get_subcommands()
@@ -49,7 +49,7 @@ fn exit_codes(leaves: &[(String, &Command)]) -> String {
         let codes = exit_status(&name.replace(' ', "-"));
         commands.entry(codes).or_default().push(name);
     }
-    // The most common one comes first, as that of all others.
+    // The most common codes come first, as codes of all remaining commands.
     let mut rows: Vec<(String, Vec<&str>)> = commands.into_iter().collect();
     rows.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
     let mut text = String::from("\n## Exit codes\n\n| command | exit codes |\n|---|---|\n");
@@ -109,7 +109,7 @@ fn section(name: &str, command: &Command) -> String {
     text
 }
 
-/// The names of an option with its value, or the name of an argument.
+/// The names of an option with the value, or the name of an argument.
 fn spelled(option: &Arg) -> String {
     let takes = option.get_action().takes_values();
     let values: Vec<String> = option
@@ -131,7 +131,7 @@ fn spelled(option: &Arg) -> String {
     }
 }
 
-/// The help of an option, with its default and its values.
+/// The help of an option, with default and values.
 fn help(option: &Arg) -> String {
     let text = option.get_long_help().or_else(|| option.get_help());
     let mut text = sentence(&text.map(ToString::to_string).unwrap_or_default());
@@ -155,7 +155,7 @@ fn help(option: &Arg) -> String {
     text
 }
 
-/// A text with the stop that clap removes.
+/// A text with the full stop, which clap removes.
 fn sentence(text: &str) -> String {
     let text = text.trim();
     match text.is_empty() || text.ends_with(['.', ':', '?']) {

@@ -1,5 +1,5 @@
 //! The first sections of the tutorial, typed as they stand: every `$ ` line of a console block is run by a shell in the
-//! folder of a demo, and what the tutorial shows below the line must be in the output.
+//! folder of a demo, and the output must have the lines shown below the command.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::operate::{DEMO_PORTS, Demo, free_offset};
 
 /// The page.
 const TUTORIAL: &str = include_str!("../../../../../docs/tutorial.md");
-/// Sections whose commands need nothing but a running demo and clients of SMTP and IMAP.
+/// Sections with commands for a running demo and clients of SMTP and IMAP.
 const SECTIONS: [&str; 5] = ["1.", "2.", "3.", "4.", "5."];
 /// A port of the tutorial where nobody listens.
 const NOWHERE: u16 = 2599;
@@ -51,7 +51,7 @@ fn steps() -> Vec<Step> {
 /// A text with the ports of a demo at an offset.
 fn at_offset(text: &str, offset: u16) -> String {
     let mut text = text.to_owned();
-    // A port that is another one's result must not be moved twice.
+    // Marks, so that no port is moved twice.
     for port in DEMO_PORTS.into_iter().chain([NOWHERE]) {
         for before in [":", ", "] {
             text = text.replace(&format!("{before}{port}"), &format!("{before}@{port}@"));
@@ -63,7 +63,7 @@ fn at_offset(text: &str, offset: u16) -> String {
     text
 }
 
-/// Whether an output has a shown line: its words in their order. Words with digits differ from run to run.
+/// Whether an output has the words of a shown line, in order. Words with digits differ from run to run.
 fn has(output: &str, shown: &str, offset: u16) -> bool {
     let shown = at_offset(shown, offset);
     let is_fixed =
@@ -95,7 +95,7 @@ fn the_first_sections_of_the_tutorial_work_as_they_stand() {
     demo.interrupt();
 }
 
-/// Runs a command until the output has all that is shown; a command that changes something is run once.
+/// Runs a command until the output has all shown lines; commands with effects run once.
 fn run(folder: &Path, step: &Step, offset: u16) {
     let command = at_offset(&step.command, offset);
     let looks = [
