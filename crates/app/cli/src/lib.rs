@@ -203,6 +203,13 @@ enum Command {
         #[command(subcommand)]
         command: Box<vere_app_x400::X400Command>,
     },
+    /// List mailboxes, and list, bring back or remove expunged messages.
+    Mailbox {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: vere_role_store::maintenance::mailbox::MailboxCommand,
+    },
     /// Maintain the mail store's files while the system is stopped; `explain` at any time.
     Store {
         #[command(flatten)]
@@ -323,6 +330,9 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
             return quarantine::run(&command, &config.load()?.1);
         }
         Command::Spool { config, command } => spool::run(&command, &config.load()?.1, roles)?,
+        Command::Mailbox { config, command } => {
+            return Ok(vere_role_store::maintenance::mailbox::run(&command, &config.load()?.1)?);
+        }
         Command::Store { config, command } => {
             let settings = config.load()?.1;
             return Ok(vere_role_store::maintenance::run(&command, &settings)?);

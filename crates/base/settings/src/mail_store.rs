@@ -27,6 +27,10 @@ pub struct MailStore {
     pub reclaim_share: u32,
     /// Longest time for which a backup keeps the log from being reclaimed.
     pub backup_hold_max: Span,
+    /// How long expunged messages are kept; 0 keeps none.
+    pub keep_expunged: Span,
+    /// Octets of expunged messages that an account keeps.
+    pub keep_expunged_size: ByteSize,
     /// The sharing of bodies that arrive separately.
     pub sharing: BodySharing,
     /// Whether messages that the judgement marks are filed in the mailbox with the special use `Junk`.

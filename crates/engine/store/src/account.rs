@@ -74,7 +74,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         self.accounts.get(name).ok_or_else(|| damaged(name))
     }
 
-    /// The account, which is not kept in memory when it was not there.
+    /// Returns the account. An account that is read for this is not kept in memory.
     pub(crate) fn known_account(&self, name: &AccountName) -> Result<Cow<'_, Account>, StoreError> {
         match self.accounts.get(name) {
             Some(account) => Ok(Cow::Borrowed(account)),

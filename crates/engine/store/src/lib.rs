@@ -22,6 +22,7 @@ mod check;
 mod committed;
 mod copying;
 mod error;
+mod keepers;
 mod kept;
 mod limits;
 mod log;

@@ -11,7 +11,7 @@ use crate::account::{Account, Emptying};
 use crate::batch::{self, Change};
 use crate::body::BodyReader;
 use crate::error::StoreError;
-use crate::kept::Kept;
+use crate::keepers::Keepers;
 use crate::log::format::{RECORD_HEAD, RecordKind};
 use crate::log::{
     Log, LogFile, OpenError, OpenReport, Position, SPARES, SyncJob, SyncOutcome, io_error,
@@ -120,7 +120,7 @@ pub struct Store<S: Storage, M: MetaEngine> {
     pub(crate) accounts: HashMap<AccountName, Account>,
     pub(crate) mailboxes: HashMap<MailboxId, Mailbox>,
     pub(crate) emptying: Emptying,
-    pub(crate) kept: Kept,
+    pub(crate) kept: Keepers,
     /// Octets that messages take in memory, and the use that comes next.
     pub(crate) resident: usize,
     pub(crate) uses: u64,
@@ -163,7 +163,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             accounts: HashMap::new(),
             mailboxes: HashMap::new(),
             emptying: Emptying::default(),
-            kept: Kept::default(),
+            kept: Keepers::default(),
             resident: 0,
             uses: FIRST_USE,
             ahead: FIRST_USE,

@@ -28,7 +28,9 @@ pub use quarantine::{
     HeaderField, QuarantineActed, QuarantineAction, QuarantineRow, QuarantineSelection,
     QuarantineText, SenderRow,
 };
-pub use requests::{OrderChange, Request, StoreRequest, TopOrder};
+pub use requests::{
+    Expunged, ExpungedAfter, OrderChange, Request, StoreRequest, TopOrder, Undelete,
+};
 pub use rows::{HoldRow, MessageRow, OrderRow, QueueRow, ReplicaLine};
 pub use top::{Budget, HeaviestClient, TopSample, TopTotals};
 

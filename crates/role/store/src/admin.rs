@@ -27,9 +27,10 @@ use vere_settings::Settings;
 
 use super::accounts::AccountsError;
 use super::hold::{self, HoldError, write_answer};
+use super::mailboxes::MailboxError;
 use super::reception::Reception;
 use super::search::ExplainError;
-use super::{accounts, search, session};
+use super::{accounts, mailboxes, search, session};
 use vere_control::{Answer, REQUEST_MAX, StoreRequest, store_socket};
 use vere_process::accept;
 
@@ -55,6 +56,8 @@ enum RequestError {
     Explain(ExplainError),
     /// The accounts cannot be listed or removed.
     Accounts(AccountsError),
+    /// Mailboxes cannot be listed, or messages not be brought back.
+    Mailboxes(MailboxError),
     /// The log cannot be held for a backup.
     Hold(HoldError),
     /// The answer cannot be written as JSON.
@@ -69,6 +72,7 @@ impl fmt::Display for RequestError {
             Self::ManySearches => f.write_str("too many searches are being explained"),
             Self::Explain(error) => error.fmt(f),
             Self::Accounts(error) => error.fmt(f),
+            Self::Mailboxes(error) => error.fmt(f),
             Self::Hold(error) => error.fmt(f),
             Self::Answer(error) => error.fmt(f),
         }
@@ -93,6 +97,12 @@ impl From<ExplainError> for RequestError {
 impl From<AccountsError> for RequestError {
     fn from(error: AccountsError) -> Self {
         Self::Accounts(error)
+    }
+}
+
+impl From<MailboxError> for RequestError {
+    fn from(error: MailboxError) -> Self {
+        Self::Mailboxes(error)
     }
 }
 
@@ -264,9 +274,32 @@ async fn done(
             let row = accounts::remove(reception, &account, operator).await?;
             Ok(serde_json::to_value(row)?)
         }
+        StoreRequest::Mailboxes { account } => {
+            let rows = mailboxes::list(reception, &account).await?;
+            Ok(serde_json::to_value(rows)?)
+        }
+        StoreRequest::Expunged(wanted) => {
+            let page = mailboxes::page(reception, wanted).await?;
+            Ok(serde_json::to_value(page)?)
+        }
+        StoreRequest::Undelete(wanted) => {
+            let _turn = turn(turns, &wanted.of.account).await?;
+            let page = mailboxes::undelete(reception, wanted, operator).await?;
+            Ok(serde_json::to_value(page)?)
+        }
+        StoreRequest::PurgeExpunged { account, mailbox } => {
+            let _turn = turn(turns, &account).await?;
+            let page = mailboxes::purge(reception, &account, mailbox.as_deref(), operator).await?;
+            Ok(serde_json::to_value(page)?)
+        }
         // The connection itself is the hold.
         StoreRequest::HoldLog => Err(HoldError::Busy.into()),
     }
+}
+
+async fn turn(turns: &Turns, account: &str) -> Result<OwnedMutexGuard<()>, RequestError> {
+    let account = AccountName::parse(account)?;
+    turns.take(&account).await.ok_or(RequestError::InUse)
 }
 
 async fn explained(

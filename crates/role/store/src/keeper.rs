@@ -14,12 +14,11 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use vere_disk::log::Directory as LogDirectory;
 use vere_settings::MailStore as Plan;
-use vere_store::{
-    Committed, Counts, MailboxId, Position, ReclaimOutcome, StoreError, SyncJob, SyncOutcome,
-};
+use vere_store::{Committed, Counts, Position, ReclaimOutcome, StoreError, SyncJob, SyncOutcome};
 
 use super::holds::Holds;
 use super::index::{Indexer, SharedIndex};
+use super::keeping::Policy;
 use super::mail_store::MailStore;
 use super::mark::Mark;
 use super::metrics::Figures;
@@ -291,6 +290,12 @@ impl Keeper {
             }
         }));
         answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Applies the settings of expunged messages.
+    pub(super) fn set_keeping(&self, policy: Policy) {
+        let job: Job = Box::new(move |owner| owner.upkeep.set_keeping(policy, &mut owner.store));
+        let _ = self.sender.send(Message::Job(job));
     }
 
     /// Closes the store after all earlier messages.

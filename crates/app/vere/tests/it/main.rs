@@ -125,4 +125,5 @@ mod transfer_nul;
 mod transfer_quota;
 mod transfer_remote;
 mod trouble;
+mod undelete;
 mod x400;

@@ -28,6 +28,10 @@ sections! {
             "Percentage of the time spent on reclaiming space.";
         live backup_hold_max: Span(MINUTE, 30 * DAY), Is("\"12h\""),
             "Longest time of a backup, during which the store reclaims no space. A backup that takes longer fails, and so does one during which free space falls below `reserve`. What it stored already is not stored again by the next one.";
+        live keep_expunged: Span(0, 366 * DAY), Is("\"7d\""),
+            "How long expunged messages and deleted mailboxes are kept for `vere mailbox undelete`. 0 keeps none and lets go of those that are kept. They count in no quota, IMAP clients do not see them, and on a nearly full disk the oldest go earlier.";
+        live keep_expunged_size: Size(0, 64 * TIB), Is("\"10 GiB\""),
+            "Expunged mail that an account keeps at most, and not more than its quota; the oldest goes first.";
         fixed sharing: Choice(&["account", "all"]), Is("\"account\""),
             "Accounts among which a message that arrives again is stored as a reference to the existing copy. `all` stores the message once for all accounts; anyone able to observe the used space, or the time of storing, may then find out whether another account has the same message.";
         live marked: Choice(&["junk", "inbox"]), Is("\"junk\""),

@@ -82,7 +82,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     /// Lets go of kept messages of an account by one bounded step: of those that are too old, then of the oldest while
-    /// the account keeps too much, until it keeps 90 percent of the limit. Their room is reclaimed as that of all messages.
+    /// the account keeps too much, until it keeps 90 percent of the limit. Reclaiming frees the space of the
+    /// messages.
     /// With `only` nothing but one mailbox counts.
     ///
     /// # Errors

@@ -9,8 +9,6 @@ mod letting_go;
 mod listing;
 mod undelete;
 
-use std::collections::{BTreeSet, HashSet};
-
 use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
@@ -25,48 +23,6 @@ use crate::store::Store;
 pub use letting_go::{KeepLimit, LetGo};
 pub use listing::{KeptAt, KeptMailbox, KeptPiece};
 
-/// What the store knows of kept messages in memory.
-#[derive(Debug, Default)]
-pub(crate) struct Kept {
-    /// Deleted mailboxes whose messages are kept, of the accounts in memory: sessions still know their ids.
-    aside: HashSet<MailboxId>,
-    /// Accounts that got kept messages since [`Store::take_keepers`].
-    changed: BTreeSet<AccountName>,
-    /// The change of the sums over all accounts since the store was opened.
-    messages: i64,
-    octets: i64,
-}
-
-impl Kept {
-    /// Whether a mailbox is deleted and its messages are kept.
-    pub(crate) fn is_aside(&self, id: MailboxId) -> bool {
-        self.aside.contains(&id)
-    }
-
-    pub(crate) fn set_aside(&mut self, id: MailboxId) {
-        self.aside.insert(id);
-    }
-
-    pub(crate) fn forget_aside(&mut self, id: MailboxId) {
-        self.aside.remove(&id);
-    }
-
-    /// Counts messages that an account keeps from now on.
-    pub(crate) fn more(&mut self, account: &AccountName, messages: u64, octets: u64) {
-        if !self.changed.contains(account) {
-            self.changed.insert(account.clone());
-        }
-        self.messages = self.messages.saturating_add_unsigned(messages);
-        self.octets = self.octets.saturating_add_unsigned(octets);
-    }
-
-    /// Counts messages that are not kept any more.
-    pub(crate) fn fewer(&mut self, messages: u64, octets: u64) {
-        self.messages = self.messages.saturating_sub_unsigned(messages);
-        self.octets = self.octets.saturating_sub_unsigned(octets);
-    }
-}
-
 impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// Sets whether messages expunged from now on are kept. Messages kept before stay kept.
     pub fn set_keep_expunged(&mut self, keep: bool) {
@@ -76,12 +32,12 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// The change of the number of kept messages, and of their octets, since the store was opened.
     #[must_use]
     pub fn kept_since_opening(&self) -> (i64, i64) {
-        (self.kept.messages, self.kept.octets)
+        self.kept.change()
     }
 
     /// The accounts that got kept messages since the last call; [`Store::let_go`] holds them to their limit.
     pub fn take_keepers(&mut self) -> Vec<AccountName> {
-        std::mem::take(&mut self.kept.changed).into_iter().collect()
+        self.kept.take_changed()
     }
 
     /// Counts messages of a mailbox in memory that are kept from now on.

@@ -33,6 +33,14 @@ pub struct StoreMetrics {
     pub log_bytes: Gauge,
     /// Approximate octets of the log that are not needed.
     pub log_dead_bytes: Gauge,
+    /// Expunged messages that are kept.
+    pub kept_messages: Gauge,
+    /// Octets of these.
+    pub kept_bytes: Gauge,
+    /// Expunged messages let go by age, by the size of an account, or for want of space.
+    pub kept_let_go: Counter,
+    /// Octets of these.
+    pub kept_let_go_bytes: Counter,
     /// 1 while no message is taken in since the disk is nearly full.
     pub room_scarce: Gauge,
     /// Layers of the sandbox that hold for parsers.
@@ -89,6 +97,22 @@ impl StoreMetrics {
             log_dead_bytes: to.gauge(
                 "store_log_dead_bytes",
                 "Approximate octets of the log not needed any more; reclaimed at store.reclaim_from percent",
+            ),
+            kept_messages: to.gauge(
+                "store_kept_messages",
+                "Expunged messages kept for undelete, those of deleted mailboxes included; unknown (0) for some seconds after a start",
+            ),
+            kept_bytes: to.gauge(
+                "store_kept_bytes",
+                "Octets of expunged messages kept for undelete; each reference counted",
+            ),
+            kept_let_go: to.counter(
+                "store_kept_let_go",
+                "Expunged messages let go by age (store.keep_expunged), by the size of an account, or because the disk was nearly full",
+            ),
+            kept_let_go_bytes: to.counter(
+                "store_kept_let_go_bytes",
+                "Octets of expunged messages let go",
             ),
             room_scarce: to.gauge(
                 "store_room_scarce",
