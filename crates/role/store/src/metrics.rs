@@ -92,14 +92,14 @@ impl Figures {
 
     /// Sets the gauges of expunged messages that are kept.
     pub(super) fn kept(&self, messages: u64, octets: u64) {
-        self.of.kept_messages.set(messages.cast_signed());
-        self.of.kept_bytes.set(octets.cast_signed());
+        self.of.kept.messages.set(messages.cast_signed());
+        self.of.kept.bytes.set(octets.cast_signed());
     }
 
     /// Expunged messages are not kept any more.
     pub(super) fn let_go(&self, messages: u64, octets: u64) {
-        self.of.kept_let_go.inc_by(messages);
-        self.of.kept_let_go_bytes.inc_by(octets);
+        self.of.kept.let_go.inc_by(messages);
+        self.of.kept.let_go_bytes.inc_by(octets);
     }
 
     /// Parsers have so many layers around them.

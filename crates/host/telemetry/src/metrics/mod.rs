@@ -71,7 +71,7 @@ pub use smtp::{
     AuthResult, ClientName, OverLimit, ReplyClass, Shortage, SmtpMetrics, SmtpService, TurnedAway,
 };
 pub use spool::{CommitResult, GroupName, NodeName, SpoolMetrics};
-pub use store::StoreMetrics;
+pub use store::{KeptMetrics, StoreMetrics};
 pub use tls::{
     CertificateFile, Handshake, HandshakeResult, PolicyOutcome, PolicyResult, TlsMetrics,
     TlsPolicy, TlsSide,
