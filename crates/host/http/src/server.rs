@@ -50,12 +50,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of listeners for operators and authorities, with this number of connections, all of which one client may have.
+    /// The bounds of listeners for operators and authorities, with this number of connections, whosever they are.
     #[must_use]
     pub const fn of_few(connections_max: usize) -> Self {
         Self {
             connections_max,
-            per_client_max: connections_max,
+            per_client_max: usize::MAX,
             header_octets_max: HEADER_OCTETS_MIN,
             header_timeout: Duration::from_secs(5),
             connection_timeout: Duration::from_secs(15),
