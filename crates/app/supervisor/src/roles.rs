@@ -163,6 +163,15 @@ pub(super) fn instances(
     })
 }
 
+/// The sockets that the supervisor binds for these settings, each with the section of its address.
+pub fn listening(settings: &Settings) -> impl Iterator<Item = (String, Address)> {
+    let configured = instances(settings).filter(|(_, instance)| instance.is_configured());
+    configured.flat_map(|(_, instance)| {
+        let sockets = instance.sockets.into_iter();
+        sockets.map(|socket| (socket.section, socket.address))
+    })
+}
+
 /// The memory that the supervisor and the roles of these settings may use on this machine.
 #[must_use]
 pub fn memory_bounds(settings: &Settings) -> MemoryBounds {
@@ -315,12 +324,15 @@ fn gateway(settings: &Settings) -> Vec<Instance> {
         },
         beside: false,
     });
-    let acme = settings.acme.as_ref().map_or(&[][..], |acme| &acme.listen);
+    let acme = settings.acme.as_ref();
+    let http = acme.map_or(&[][..], |acme| &acme.listen);
+    let tls = acme.map_or(&[][..], |acme| &acme.tls_listen);
     let port_25 = settings.front.is_none().then(|| smtp(settings));
     let internet = [
         Socket::internet("submission", &settings.submission.listen),
         Socket::internet("submissions", &settings.submissions.listen),
-        Socket::internet("acme", acme),
+        Socket::internet("acme", http),
+        Socket::internet("acme-tls", tls),
         Socket::internet("metrics", settings.metrics.listen.as_slice()),
     ];
     vec![Instance {

@@ -1,5 +1,6 @@
 //! From checked values to the structures.
 
+mod acme;
 mod dnsbl;
 mod filters;
 mod judging;
@@ -23,7 +24,7 @@ use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::kind::{Kind, Secrecy};
 use crate::model::{
-    Acme, Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
+    Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
     Listen, LogBy, Priority, PriorityPolicy, Register, Settings, Sni, Spool, SpoolNode, SpoolTls,
     Tls,
 };
@@ -265,21 +266,6 @@ impl Assembly {
                 },
             }),
         }
-    }
-
-    fn acme(&self) -> Option<Acme> {
-        self.document.counts.get("acme")?;
-        let mut domains: Vec<String> = self.need("acme.domains");
-        if domains.is_empty() {
-            domains.push(self.need("hostname"));
-        }
-        Some(Acme {
-            directory: self.need("acme.directory"),
-            contact: self.need("acme.contact"),
-            domains,
-            root: self.maybe_path("acme.root"),
-            listen: self.acme_listen(),
-        })
     }
 
     fn directory(&self) -> Directory {

@@ -1,5 +1,6 @@
 //! Checks for contradictions between values that are valid individually.
 
+mod acme;
 mod call_ahead;
 mod cluster;
 mod filters;
@@ -46,6 +47,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     cluster::check(settings, &mut found);
     x400::check(settings, &mut found);
     web::check(settings, &mut found);
+    acme::check(settings, &mut found);
     found.socket("control.socket", &settings.control.socket);
     if settings.delivery.courier_processes > 0 {
         let key = "delivery.courier_processes";
@@ -130,10 +132,10 @@ fn proxies(settings: &Settings, found: &mut Found<'_>) {
 }
 
 fn listeners(settings: &Settings, found: &mut Found<'_>) {
-    let acme = settings
-        .acme
-        .iter()
-        .flat_map(|acme| acme.listen.iter().map(|a| ("acme.listen", a)));
+    let acme = settings.acme.iter().flat_map(|acme| {
+        let http = acme.listen.iter().map(|a| ("acme.listen", a));
+        http.chain(acme.tls_listen.iter().map(|a| ("acme.tls_listen", a)))
+    });
     let services = [
         ("smtp.listen", &settings.smtp),
         ("submission.listen", &settings.submission),

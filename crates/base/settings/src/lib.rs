@@ -25,6 +25,7 @@
 //! # Ok::<(), vere_settings::ConfigErrors>(())
 //! ```
 
+mod acme;
 mod answers;
 mod assemble;
 mod changes;
@@ -59,6 +60,7 @@ mod watching;
 mod web;
 mod x400;
 
+pub use acme::{Acme, AcmeChallenge, AcmeDns};
 pub use answers::AnswerPattern;
 pub use changes::Changes;
 pub use directory_store::DirectoryStore;
@@ -74,7 +76,7 @@ pub use lists::{BlockList, BlockLists, ListMaps, ListTreatment};
 pub use mail_store::{BodySharing, MailStore, NewMailbox};
 pub use manual::manual;
 pub use model::{
-    Acme, Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
+    Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
     Listen, LogBy, Priority, PriorityPolicy, Register, Resolver, Settings, Sni, Spool, SpoolNode,
     SpoolTls, Tls,
 };
@@ -86,7 +88,7 @@ pub use outgoing::{
     Protocol, Rate, Route, RoutePattern, Source, TlsMode,
 };
 pub use quota::{AccountQuota, OverQuota, Quota};
-pub use redaction::{Redaction, redacted};
+pub use redaction::{Redaction, is_key, redacted};
 pub use reference::reference;
 pub use sending::{AccountSending, OverSending, Senders, Sending};
 pub use services::{

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use vere_units::{ByteSize, Span};
 
+use crate::acme::Acme;
 use crate::directory_store::DirectoryStore;
 use crate::dnsbl::Dnsbl;
 use crate::filters::FilterSettings;
@@ -229,21 +230,6 @@ pub struct Sni {
     pub name: String,
     /// Its certificate.
     pub files: CertificateFiles,
-}
-
-/// Certificates from a certificate authority (RFC 8555).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acme {
-    /// The authority's directory, an https address.
-    pub directory: String,
-    /// Where the authority writes to, `mailto:` addresses.
-    pub contact: Vec<String>,
-    /// The names of the certificate, lower case; the host name when the file gives none.
-    pub domains: Vec<String>,
-    /// A PEM file of roots that the authority's own server is checked against, for test servers.
-    pub root: Option<PathBuf>,
-    /// Where challenges of type http-01 are answered.
-    pub listen: Vec<SocketAddr>,
 }
 
 /// The priority of messages (RFC 6710).

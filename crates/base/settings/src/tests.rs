@@ -1,3 +1,4 @@
+mod acme;
 mod filters;
 mod front_lists;
 mod judging;

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use vere_net::acme::{Acme, AcmeError, AcmeOptions};
+use vere_net::acme::{Acme, AcmeError, AcmeOptions, DnsProof, Proof, Publisher, UpdateOptions};
 use vere_net::tls::{
     CertificateFiles, Keyring, Roots, ServerStream, ServerTls as Server, ServerTlsOptions, TlsError,
 };
-use vere_settings::Settings;
+use vere_settings::{AcmeChallenge, Settings};
 use vere_smtp::server::TlsInfo;
 use vere_units::Timestamp;
 
@@ -198,6 +198,28 @@ pub fn acme(settings: &Settings) -> Result<Option<Acme>, AcmeError> {
         contact: acme.contact.clone(),
         domains: acme.domains.clone(),
         root: acme.root.clone(),
+        proof: proof(acme)?,
         dir: settings.data.join("acme"),
     })?))
+}
+
+/// How the authority sees that names are ours.
+///
+/// # Errors
+/// When nobody publishes the records of dns-01, which the settings refuse.
+pub fn proof(acme: &vere_settings::Acme) -> Result<Proof, AcmeError> {
+    let dns = &acme.dns;
+    let by = match (acme.challenge, dns.server, &dns.hook) {
+        (AcmeChallenge::Http01, ..) => return Ok(Proof::Http),
+        (AcmeChallenge::TlsAlpn01, ..) => return Ok(Proof::TlsAlpn),
+        (AcmeChallenge::Dns01, Some(server), _) => Publisher::Update(UpdateOptions {
+            server,
+            zone: dns.zone.clone(),
+            key: dns.key.clone(),
+        }),
+        (AcmeChallenge::Dns01, None, Some(hook)) => Publisher::Hook(hook.clone()),
+        (AcmeChallenge::Dns01, None, None) => return Err(AcmeError::NoPublisher),
+    };
+    let wait = dns.wait.duration();
+    Ok(Proof::Dns(DnsProof { by, wait }))
 }

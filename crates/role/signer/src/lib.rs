@@ -1,13 +1,14 @@
 //! The signer role: the process with the private keys of signatures and of the certificates at port 25. The signer answers gateway and front over a socket in the file
 //! system, in the protocol of `vere_signwire`. The signer opens no other socket and reads no message.
 //!
-//! Reading order: `keys` (the keys of DKIM in memory, kept as they are on disk), `certificates`, `secrets` (both), `service` (a connection).
+//! Reading order: `keys` (the keys of DKIM in memory, kept as they are on disk), `waiting` (keys whose records are to be looked up), `certificates`, `secrets` (both), `service` (a connection).
 
 mod certificates;
 mod error;
 mod keys;
 mod secrets;
 mod service;
+mod waiting;
 
 use std::convert::Infallible;
 use std::io;

@@ -63,6 +63,10 @@ impl Secrets {
                 Some(keys),
                 _,
             ) => Some(keys.sign(*algorithm, domain, selector, octets)),
+            (Request::Waiting, Some(keys), _) => Some(keys.waiting()),
+            (Request::Seen { domain, selector }, Some(keys), _) => {
+                Some(keys.seen(domain, selector))
+            }
             (Request::Certificate { index }, _, Some(certificates)) => {
                 Some(certificates.at(*index))
             }

@@ -107,7 +107,7 @@ fn descriptors_keep_their_names_and_their_order() {
             "courier-1 ",
             "courier-2 ",
             "gateway sendmail=sendmail smtp=smtp submission=submission submissions=submissions acme=acme \
-             metrics=metrics",
+             acme-tls=acme-tls metrics=metrics",
             "web https=https http=http metrics-web=metrics-web",
         ]
     );

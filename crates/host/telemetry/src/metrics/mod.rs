@@ -66,7 +66,7 @@ pub use quarantine::{QuarantineEnd, QuarantineMetrics};
 pub use queue::QueueMetrics;
 pub use records::RecordMetrics;
 pub use reports::{ReportEnd, ReportFigures, ReportMetrics, Uncounted};
-pub use sign::{SealResult, SignMetrics, SignResult};
+pub use sign::{RecordLook, SealResult, SignMetrics, SignResult};
 pub use smtp::{
     AuthResult, ClientName, OverLimit, ReplyClass, Shortage, SmtpMetrics, SmtpService, TurnedAway,
 };
