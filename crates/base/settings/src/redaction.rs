@@ -3,8 +3,9 @@
 use toml::de::{DeTable, DeValue};
 use vere_units::Secret;
 
+use crate::changes::option;
 use crate::kind::{Kind, Secrecy};
-use crate::table::{SYSTEM, Section};
+use crate::table::{SYSTEM, Section, sections};
 
 /// In place of a secret.
 const HIDDEN: &str = "[redacted]";
@@ -14,16 +15,16 @@ const UNKNOWN: &str = "[redacted: unknown key]";
 /// A file of settings without secrets.
 #[derive(Debug)]
 pub struct Redaction {
-    /// The settings in TOML, without comments, since comments contain what was a setting before.
+    /// The settings in TOML, without comments, since comments may contain former settings.
     pub text: String,
-    /// The secrets that the file contains, so that other texts can be searched for them.
+    /// The secrets of the file, for searches in further texts.
     pub secrets: Vec<Secret<String>>,
 }
 
-/// Writes the settings of a file anew without its secrets. Secret are the values, or parts of values, of options whose
+/// Writes the settings of a file anew without secrets. Secret are the values, or parts of values, of options whose
 /// kind is secret in the table of options, and the values of unknown keys. Named files are not read.
 ///
-/// Returns `None` for a text that is no TOML: a wrong quotation mark makes a secret of any line.
+/// Returns `None` for a text without valid TOML: behind a wrong quotation mark any line may be a secret.
 #[must_use]
 pub fn redacted(text: &str) -> Option<Redaction> {
     let root = DeTable::parse(text).ok()?;
@@ -31,6 +32,12 @@ pub fn redacted(text: &str) -> Option<Redaction> {
     writer.section(Some(SYSTEM.top()), "", root.get_ref());
     let Writer { text, secrets } = writer;
     Some(Redaction { text, secrets })
+}
+
+/// Whether a word is the name of a section or the key of an option, without indices: keys look like domains.
+#[must_use]
+pub fn is_key(word: &str) -> bool {
+    option(word).is_some() || sections().any(|section| section.name == word)
 }
 
 #[derive(Default)]
@@ -110,7 +117,7 @@ impl Writer {
             (DeValue::Float(number), Secrecy::Open) => number.as_str().to_owned(),
             (DeValue::Boolean(truth), Secrecy::Open) => truth.to_string(),
             (DeValue::Datetime(date), Secrecy::Open) => date.to_string(),
-            // A secret in a wrong type, or a table, which the caller does not bring here.
+            // A secret in a wrong type. Tables are written by the caller.
             _ => quoted(HIDDEN),
         }
     }
@@ -129,7 +136,7 @@ impl Writer {
     }
 }
 
-/// A URL without user, password, query and, if `path` is secret, without path; and what was left out.
+/// A URL without user, password, query and, if `path` is secret, without path; and the omitted parts.
 fn url(text: &str, path: bool) -> (String, Vec<String>) {
     let Some((scheme, rest)) = text.split_once("://") else {
         return (text.to_owned(), Vec::new());
@@ -163,7 +170,7 @@ fn url(text: &str, path: bool) -> (String, Vec<String>) {
     (format!("{scheme}://{host}{open}{secret}"), hidden)
 }
 
-/// A name whose labels before the last two are left out; and the first of them.
+/// A name with the last two labels alone; and the first omitted label.
 fn labels(text: &str) -> (String, Vec<String>) {
     let mut labels = text.rsplitn(3, '.');
     let (last, second, rest) = (labels.next(), labels.next(), labels.next());
@@ -192,7 +199,7 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A key as it stands in a file. A key of other letters may be a value in the wrong place.
+/// A key in the form of a file. A key with further letters may be a value in the wrong place.
 fn shown_key(key: &str) -> String {
     let is_bare = |octet: u8| octet.is_ascii_alphanumeric() || b"-_".contains(&octet);
     match !key.is_empty() && key.bytes().all(is_bare) {
@@ -204,9 +211,8 @@ fn shown_key(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::sections;
 
-    /// A file with every option of every section, each with a text of its own.
+    /// A file with every option of every section, each with a separate text.
     fn every_option() -> (String, Vec<(Kind, String)>) {
         let (mut text, mut planted) = (String::new(), Vec::new());
         for section in sections() {
@@ -293,5 +299,11 @@ mod tests {
             "example.net",
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn keys_are_told_from_domains() {
+        assert!(is_key("front.list") && is_key("smtp.listen") && is_key("spool.node"));
+        assert!(!is_key("smtp.example") && !is_key("example.org"));
     }
 }

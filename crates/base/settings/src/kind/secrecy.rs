@@ -1,8 +1,8 @@
-//! The parts of values that other people may not see, by the kind of the option.
+//! The secret parts of values, by the kind of the option.
 
 use super::Kind;
 
-/// The part of a value that only the operator may see.
+/// The secret part of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Secrecy {
     /// The value may be seen by helpers.
@@ -13,9 +13,9 @@ pub(crate) enum Secrecy {
     File,
     /// The user, the password and the query of a URL.
     UrlUser,
-    /// As [`UrlUser`](Self::UrlUser), and the path of the URL, by which web services often know their client.
+    /// As [`UrlUser`](Self::UrlUser), and the path of the URL, by which web services often know the client.
     UrlPath,
-    /// The labels before the last two: lists give their customers such names.
+    /// The labels before the last two: lists give customers names with a key.
     Labels,
     /// The words behind a program's name.
     Arguments,
