@@ -125,5 +125,6 @@ mod transfer_nul;
 mod transfer_quota;
 mod transfer_remote;
 mod trouble;
+mod tutorial;
 mod undelete;
 mod x400;
