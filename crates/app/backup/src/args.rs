@@ -7,7 +7,6 @@ use vere_ports::directory::AccountName;
 use vere_process::failure::Failure;
 use vere_units::ByteSize;
 
-use crate::fault::at;
 use crate::secret::SecretArgs;
 
 /// `vere backup`

@@ -62,13 +62,14 @@ pub(crate) fn run(
         identity: identity(&manifest, account, &args.mail.message),
     };
     let wanted = args.mail.message.iter().map(|id| plain(id)).collect();
-    let shelved = Mail {
+    let mut shelved = Mail {
         shelf,
         mailboxes,
         messages: Vec::new(),
         open: 0,
         wanted,
     };
+    shelved.leave_out()?;
     vere_transfer::bring(Box::new(shelved), way, settings)
 }
 
@@ -105,6 +106,26 @@ impl Mail {
     fn mailbox(&self, number: usize) -> Result<&ShelfMailbox, Failure> {
         let mailbox = self.mailboxes.get(number);
         mailbox.ok_or_else(|| Failure::new("there is no such mailbox"))
+    }
+
+    /// Leaves out the mailboxes without a wanted message, which a restore would create empty.
+    fn leave_out(&mut self) -> Result<(), Failure> {
+        if self.wanted.is_empty() {
+            return Ok(());
+        }
+        let mut with_some = Vec::new();
+        for number in 0..self.mailboxes.len() {
+            if !self.open(number)?.is_empty() {
+                with_some.push(self.mailbox(number)?.clone());
+            }
+        }
+        if with_some.is_empty() {
+            return Err(Failure::new(
+                "the backup has no message with this Message-ID",
+            ));
+        }
+        self.mailboxes = with_some;
+        Ok(())
     }
 
     fn is_wanted(&self, mailbox: &ShelfMailbox, message: &ShelfMessage) -> bool {

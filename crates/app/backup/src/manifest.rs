@@ -10,6 +10,9 @@ const HEAD: &str = "vere-backup-manifest";
 /// The longest list that is read: some ten terabytes of mail.
 pub(crate) const OCTETS_MAX: u64 = 1024 * 1024 * 1024;
 
+/// Octets of a piece; the last one of a file may be shorter.
+pub(crate) const PIECE_OCTETS: usize = 4 * 1024 * 1024;
+
 /// A piece of a file: the content of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Piece(
@@ -18,6 +21,15 @@ pub(crate) struct Piece(
     /// The name of the object, in hexadecimal digits.
     pub(crate) String,
 );
+
+impl Piece {
+    /// Whether a piece of a list is of a possible length, and names an object: a path would lead elsewhere.
+    pub(crate) fn is_valid(&self) -> bool {
+        let Self(octets, name) = self;
+        let digits = name.bytes().all(|digit| digit.is_ascii_hexdigit());
+        *octets <= PIECE_OCTETS as u64 && name.len() == 64 && digits
+    }
+}
 
 /// The identity of a file on the disk that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -140,7 +152,12 @@ impl Manifest {
         if blake3::hash(text.as_bytes()).to_hex().as_str() != hash {
             return Err(Failure::new("the list is damaged"));
         }
-        Ok(serde_json::from_str(text)?)
+        let manifest: Self = serde_json::from_str(text)?;
+        let is_valid = manifest.pieces().all(Piece::is_valid);
+        match is_valid {
+            true => Ok(manifest),
+            false => Err(Failure::new("the list is damaged")),
+        }
     }
 
     /// All pieces of all files.
@@ -186,8 +203,23 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn pieces_that_cannot_be_are_refused() {
+        let name = "ab".repeat(32);
+        Manifest::decode(&small(1, &name).encode().unwrap()).unwrap();
+        let mut long = small(1, &name);
+        long.files[0].pieces[0].0 = u64::MAX;
+        for wrong in [
+            long,
+            small(1, "../../etc/passwd"),
+            small(1, &"é".repeat(32)),
+        ] {
+            assert!(Manifest::decode(&wrong.encode().unwrap()).is_err());
+        }
+    }
+
+    #[test]
     fn a_list_comes_back_and_damage_shows() {
-        let manifest = small(3, "aa");
+        let manifest = small(3, &"ab".repeat(32));
         let octets = manifest.encode().unwrap();
         assert_eq!(Manifest::decode(&octets).unwrap(), manifest);
         for at in 0..octets.len() - 1 {

@@ -112,7 +112,7 @@ mod tests {
     fn made(number: u64, day: u64) -> Manifest {
         Manifest {
             made: day * DAY_MS,
-            ..small(number, "aa")
+            ..small(number, &"ab".repeat(32))
         }
     }
 

@@ -27,8 +27,6 @@ const FORMAT: &str = "vere-backup";
 const VERSION: u32 = 1;
 const OBJECTS: &str = "objects";
 const MANIFESTS: &str = "manifests";
-/// Octets of a piece; the last one of a file may be shorter.
-pub(crate) const PIECE_OCTETS: usize = 4 * 1024 * 1024;
 
 /// What a place is.
 #[derive(Debug, Serialize, Deserialize)]
@@ -85,10 +83,11 @@ impl Repository {
     pub(crate) fn numbers(&self) -> Result<Vec<u64>, Failure> {
         let entries = self.place.list(MANIFESTS);
         let entries = entries.map_err(wrong(&*self.place, MANIFESTS))?;
-        let names = entries
-            .iter()
-            .filter_map(|entry| entry.path.rsplit('/').next());
-        let mut numbers: Vec<u64> = names.filter_map(|name| name.parse().ok()).collect();
+        let number = |entry: &Entry| {
+            let number = entry.path.rsplit('/').next()?.parse().ok()?;
+            (entry.path == manifest_path(number)).then_some(number)
+        };
+        let mut numbers: Vec<u64> = entries.iter().filter_map(number).collect();
         numbers.sort_unstable();
         Ok(numbers)
     }
@@ -226,7 +225,7 @@ impl Repository {
                 self.place.name()
             ))
         };
-        if !is_name(name) || *octets > PIECE_OCTETS as u64 {
+        if !piece.is_valid() {
             return Err(damaged());
         }
         let read = self.place.read(&path, octets + self.seal_octets());
@@ -340,11 +339,6 @@ fn manifest_path(number: u64) -> String {
 fn object_path(name: &str) -> String {
     let folder = name.get(..2).unwrap_or("00");
     format!("{OBJECTS}/{folder}/{name}")
-}
-
-/// Whether a text from a list is the name of an object: a path would lead elsewhere.
-fn is_name(name: &str) -> bool {
-    name.len() == 64 && name.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 #[cfg(test)]

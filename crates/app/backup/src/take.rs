@@ -79,7 +79,7 @@ pub(crate) fn run(args: &TakeArgs, config: &Path, settings: &Settings) -> Result
     let counts = storing.counts;
     let manifest = Manifest {
         version: VERSION,
-        number: numbers.last().map_or(1, |last| last + 1),
+        number: numbers.last().map_or(1, |last| last.saturating_add(1)),
         made: made.as_millis(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
         host: settings.hostname.clone(),

@@ -71,7 +71,7 @@ fn damage_of_an_object_shows() {
 fn a_place_without_its_description_is_not_taken_for_empty() {
     let folder = tempfile::tempdir().unwrap();
     let repository = open(folder.path(), Use::Writing).unwrap();
-    repository.finish(&small(1, "aa")).unwrap();
+    repository.finish(&small(1, &"ab".repeat(32))).unwrap();
     drop(repository);
     std::fs::remove_file(folder.path().join(IDENTITY)).unwrap();
     let error = open(folder.path(), Use::Writing).unwrap_err();

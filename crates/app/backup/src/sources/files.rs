@@ -10,8 +10,7 @@ use vere_process::failure::Failure;
 use vere_settings::{DirectoryStore, Settings};
 
 use super::walk::{self, Found};
-use crate::manifest::{Plain, Root};
-use crate::repository::PIECE_OCTETS;
+use crate::manifest::{PIECE_OCTETS, Plain, Root};
 use crate::storing::Storing;
 
 /// How often a file is read that changes meanwhile.

@@ -1,24 +1,28 @@
 //! The log of the mail store: held as of one moment, read piece by piece, and not read again where an earlier backup
 //! has it.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use vere_control::{HeldFile, HeldLog, LogHold, store_socket};
 use vere_process::failure::Failure;
 use vere_role_store::copies::Resting;
 use vere_settings::Settings;
 
-use crate::manifest::{Log, LogFile, Piece};
-use crate::repository::PIECE_OCTETS;
+use crate::fault::at;
+use crate::manifest::{Log, LogFile, PIECE_OCTETS, Piece};
 use crate::storing::Storing;
 
 /// Octets at the end of the known part of a file that are compared before that part is taken for unchanged.
 pub(crate) const TAIL: u64 = 4096;
 /// How long the store may take to begin a hold: a large segment may be under work.
 const HOLD_PATIENCE: Duration = Duration::from_secs(330);
+/// How long a store that does not listen may be one that is being started again.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_PAUSE: Duration = Duration::from_millis(200);
 /// Pieces of a file from which it is read again as a whole: many backups made them while the file grew.
 const PIECES_MAX: usize = 256;
 
@@ -34,8 +38,8 @@ pub(crate) struct Held {
 enum Hold {
     /// Of the running store, by its connection.
     Running(LogHold),
-    /// Of a store that does not run, by its lock.
-    Resting(Box<Resting>),
+    /// Of a store that does not run, by its lock, and by the lock of the system that does not run.
+    Resting(Box<Resting>, Option<File>),
 }
 
 impl Held {
@@ -45,16 +49,24 @@ impl Held {
     /// When the store refuses or cannot be opened.
     pub(crate) fn take(settings: &Settings) -> Result<Option<Self>, Failure> {
         let folder = settings.data.join("store/log");
-        if let Some((hold, log)) = LogHold::take(&store_socket(settings), HOLD_PATIENCE)? {
-            let hold = Hold::Running(hold);
-            return Ok(Some(Self { folder, log, hold }));
-        }
-        if !folder.is_dir() {
-            return Ok(None);
-        }
+        let deadline = Instant::now() + START_PATIENCE;
+        let system = loop {
+            if let Some((hold, log)) = LogHold::take(&store_socket(settings), HOLD_PATIENCE)? {
+                let hold = Hold::Running(hold);
+                return Ok(Some(Self { folder, log, hold }));
+            }
+            if !folder.is_dir() {
+                return Ok(None);
+            }
+            let system = stopped_system(settings)?;
+            if system.is_some() || Instant::now() > deadline {
+                break system;
+            }
+            thread::sleep(START_PAUSE);
+        };
         let resting = Resting::open(settings)?;
         let log = resting.log()?;
-        let hold = Hold::Resting(Box::new(resting));
+        let hold = Hold::Resting(Box::new(resting), system);
         Ok(Some(Self { folder, log, hold }))
     }
 
@@ -95,11 +107,25 @@ impl Held {
     pub(crate) fn release(self) -> Result<(), Failure> {
         match self.hold {
             Hold::Running(hold) => Ok(hold.release()?),
-            Hold::Resting(resting) => {
-                drop(resting);
+            Hold::Resting(resting, system) => {
+                drop((resting, system));
                 Ok(())
             }
         }
+    }
+}
+
+/// The lock of the data directory, if no system runs there. Without it a store that is being started again would be
+/// taken for one at rest, and kept from starting.
+fn stopped_system(settings: &Settings) -> Result<Option<File>, Failure> {
+    let path = settings.data.join("lock");
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    let file = options.open(&path).map_err(at(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(at(&path)(error)),
     }
 }
 
@@ -128,14 +154,14 @@ fn store_file(
             pieces.clone_from(&known.pieces);
         }
     }
-    let mut at = pieces.iter().map(|piece: &Piece| piece.0).sum::<u64>();
+    let mut from = pieces.iter().map(|piece: &Piece| piece.0).sum::<u64>();
     let mut buffer = Vec::new();
-    while at < held.octets {
-        let octets = (held.octets - at).min(PIECE_OCTETS as u64);
+    while from < held.octets {
+        let octets = (held.octets - from).min(PIECE_OCTETS as u64);
         buffer.resize(octets as usize, 0);
-        file.read_exact_at(&mut buffer, at).map_err(wrong)?;
+        file.read_exact_at(&mut buffer, from).map_err(wrong)?;
         pieces.push(storing.piece(&buffer)?);
-        at += octets;
+        from += octets;
     }
     Ok(LogFile {
         name: held.name.clone(),
