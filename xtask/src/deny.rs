@@ -1,30 +1,35 @@
-//! `deny.toml`, checked by cargo-deny where installed.
+//! `deny.toml`, checked by cargo-deny: bans, duplicates, licences and sources, which need no network.
+//! `advisories.rs` has the rest.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::finding::{Finding, Outcome};
+use crate::tools;
 use crate::workspace::Workspace;
+
+/// A warning is a line of `deny.toml` that no package needs any more.
+const ARGUMENTS: &[&str] = &[
+    "--offline",
+    "--all-features",
+    "--workspace",
+    "check",
+    "--deny",
+    "warnings",
+    "--hide-inclusion-graph",
+    "bans",
+    "licenses",
+    "sources",
+];
 
 /// Runs the checks that need no network.
 pub(crate) fn check(workspace: &Workspace) -> Outcome {
-    let present = Command::new("cargo-deny")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status();
-    if present.is_err() {
-        return Outcome::Skipped(
-            "cargo-deny is not installed (cargo install cargo-deny)".to_owned(),
+    let Some(program) = tools::find(workspace, "cargo-deny", "bin/cargo-deny") else {
+        return tools::absent(
+            "cargo-deny is not installed (scripts/install-test-tools.sh, or cargo install cargo-deny)",
         );
-    }
-    let status = Command::new("cargo-deny")
-        .args([
-            "--offline",
-            "--all-features",
-            "check",
-            "bans",
-            "licenses",
-            "sources",
-        ])
+    };
+    let status = Command::new(program)
+        .args(ARGUMENTS)
         .current_dir(&workspace.root)
         .status();
     match status {

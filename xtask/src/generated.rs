@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::events;
 use crate::finding::{Finding, Outcome};
 use crate::watching;
 use crate::workspace::Workspace;
@@ -27,9 +28,14 @@ const PAGES: &[(&str, Source)] = &[
         Source::Made(watching::alarm_page),
     ),
     (
+        "docs/reference/commands.md",
+        Source::Printed(&["man", "--markdown"]),
+    ),
+    (
         "docs/reference/config.md",
         Source::Printed(&["config", "reference"]),
     ),
+    ("docs/reference/log.md", Source::Made(events::page)),
     (
         "docs/reference/volume.md",
         Source::Printed(&["config", "reference", "--volume"]),

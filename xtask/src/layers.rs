@@ -342,9 +342,11 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// Libraries that touch sockets, files, threads or the kernel: not below the hosts, tests excepted.
-const OUTSIDE: &[&str] = &[
+pub(crate) const OUTSIDE: &[&str] = &[
     "command-fds",
+    "hickory-net",
     "hickory-resolver",
+    "hyper-util",
     "instant-acme",
     "listenfd",
     "mio",
@@ -373,6 +375,11 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
         }
     }
     findings.into()
+}
+
+/// Whether crates of a folder may use libraries of [`OUTSIDE`]; a folder in no layer may.
+pub(crate) fn touches_outside(folder: &Path) -> bool {
+    layer_of(folder).is_none_or(|layer| layer.touches_outside)
 }
 
 fn layer_of(folder: &Path) -> Option<&'static Layer> {

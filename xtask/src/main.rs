@@ -6,20 +6,27 @@
 //! Reading order: [`CHECKS`] below is the table of all checks; `workspace.rs` is the input of the checks;
 //! one file per check.
 
+mod advisories;
 mod architecture;
+mod book;
 mod cargo;
 mod circles;
 mod deny;
+mod events;
 mod finding;
 mod generated;
+mod graph;
 mod layers;
 mod links;
 mod locked;
 mod prose;
+mod reach;
+mod sbom;
 mod shell;
 mod sizes;
 mod standards;
 mod testing;
+mod tools;
 mod watching;
 mod words;
 mod workspace;
@@ -45,6 +52,11 @@ const CHECKS: &[Check] = &[
         run: layers::check,
     },
     Check {
+        name: "reach",
+        about: "inner crates reach no runtime and no socket through others",
+        run: reach::check,
+    },
+    Check {
         name: "circles",
         about: "no circles between crates and folders, none of files beyond what is agreed",
         run: circles::check,
@@ -66,8 +78,13 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "links",
-        about: "links between pages lead somewhere",
+        about: "links lead to pages and headings, the book has every page",
         run: links::check,
+    },
+    Check {
+        name: "book",
+        about: "the book builds (mdBook)",
+        run: book::check,
     },
     Check {
         name: "words",
@@ -93,6 +110,11 @@ const CHECKS: &[Check] = &[
         name: "deny",
         about: "licences, sources, bans and duplicates (cargo-deny)",
         run: deny::check,
+    },
+    Check {
+        name: "advisories",
+        about: "no locked package with a known advisory, as of the snapshot",
+        run: advisories::check,
     },
     Check {
         name: "shell",
@@ -145,6 +167,12 @@ fn main() -> ExitCode {
         ["generated", "--write"] => report("generated", &generated::write(&workspace)),
         ["sizes", "--write"] => report("sizes", &sizes::write(&workspace)),
         ["prose", "--show"] => report("prose", &prose::show(&workspace)),
+        ["advisories", "--write", clone] => {
+            report("advisories", &advisories::write(&workspace, clone))
+        }
+        ["sbom", package, folder, version] => {
+            report("sbom", &sbom::write(&workspace, package, folder, version))
+        }
         ["circles", "--show", folder] => report("circles", &circles::show(&workspace, folder)),
         [name] if CHECKS.iter().any(|check| check.name == *name) => run(
             CHECKS.iter().filter(|check| check.name == *name),
@@ -159,6 +187,8 @@ fn usage() -> ExitCode {
     for check in CHECKS {
         eprintln!("       cargo xtask {:<12} {}", check.name, check.about);
     }
+    eprintln!("       cargo xtask advisories --write CLONE takes the snapshot anew");
+    eprintln!("       cargo xtask sbom PACKAGE FOLDER VERSION writes what a program contains");
     eprintln!("       cargo xtask generated --write   writes docs/reference anew");
     eprintln!(
         "       cargo xtask circles --show CRATE prints the circles of a crate, by its folder"

@@ -9,7 +9,7 @@ const HEAD: &str = "\
 
 Generated from `packaging/prometheus/vere.rules.yml`; change that file, then run `cargo xtask generated --write`.
 
-[operate.md](../operate.md#watch-it) tells how to load the rules. *critical*: act now. *warning*: act today. *info*: look in
+[guides/monitor.md](../guides/monitor.md#metrics-and-alarms) tells how to load the rules. *critical*: act now. *warning*: act today. *info*: look in
 working hours. Each alarm has the annotations `summary`, `description` and `remedy`. Names in italics stand for the values of
 an alarm.
 ";

@@ -1,17 +1,17 @@
 //! promtool of Prometheus, where installed, or as `scripts/install-test-tools.sh` unpacks it.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::finding::{Finding, Outcome};
+use crate::tools;
 use crate::workspace::Workspace;
 
-/// The unpacked program, relative to the root.
-const UNPACKED: &str = "target/test-tools/prometheus/usr/bin/promtool";
+/// The unpacked program below the folder of such programs.
+const UNPACKED: &str = "prometheus/usr/bin/promtool";
 
 /// Checks the syntax of a file of rules, and runs the tests of the rules.
 pub(super) fn run(workspace: &Workspace, rules: &str, tests: &[&str]) -> Outcome {
-    let Some(program) = find(workspace) else {
+    let Some(program) = tools::find(workspace, "promtool", UNPACKED) else {
         return Outcome::Skipped(
             "names are right; promtool, which checks syntax and tests of the rules, is not installed \
              (apt-get install prometheus)"
@@ -36,16 +36,4 @@ pub(super) fn run(workspace: &Workspace, rules: &str, tests: &[&str]) -> Outcome
         findings.push(Finding::new(rules, 0, fault));
     }
     findings.into()
-}
-
-fn find(workspace: &Workspace) -> Option<PathBuf> {
-    let candidates = [PathBuf::from("promtool"), workspace.root.join(UNPACKED)];
-    candidates.into_iter().find(|program| {
-        let version = Command::new(program)
-            .arg("--version")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        version.is_ok_and(|status| status.success())
-    })
 }

@@ -17,6 +17,13 @@ fn lines(page: &str) -> impl Iterator<Item = &'static str> {
     })
 }
 
+/// The command lines of a page, each with its effect.
+pub(super) fn pairs(page: &str) -> Vec<(&'static str, &'static str)> {
+    let lines: Vec<&'static str> = lines(page).collect();
+    let pair = |pair: &[&'static str]| Some((*pair.first()?, pair.get(1)?.trim()));
+    lines.chunks(2).filter_map(pair).collect()
+}
+
 /// The section of a page; empty for a page without examples.
 pub(super) fn section(page: &str) -> String {
     let mut text = String::new();

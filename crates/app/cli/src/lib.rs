@@ -174,6 +174,23 @@ enum Command {
         #[command(flatten)]
         args: vere_transfer::ExportArgs,
     },
+    /// Make a backup while everything runs; list, verify and remove backups.
+    ///
+    /// A backup has the mail store as of one moment, the directory, settings, keys and certificates. What an earlier
+    /// backup in the same place has is not read again. Messages that wait in the queues are not in a backup.
+    Backup {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: Box<vere_backup::BackupArgs>,
+    },
+    /// Restore a backup: everything on a new machine, or mail of an account into the running system.
+    Restore {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: Box<vere_backup::RestoreArgs>,
+    },
     /// Keep a file system on mail accounts: encrypted, on ordinary IMAP accounts.
     Fs {
         #[command(subcommand)]
@@ -185,6 +202,13 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: Box<vere_app_x400::X400Command>,
+    },
+    /// List mailboxes, and list, bring back or remove expunged messages.
+    Mailbox {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: vere_role_store::maintenance::mailbox::MailboxCommand,
     },
     /// Maintain the mail store's files while the system is stopped; `explain` at any time.
     Store {
@@ -306,6 +330,9 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
             return quarantine::run(&command, &config.load()?.1);
         }
         Command::Spool { config, command } => spool::run(&command, &config.load()?.1, roles)?,
+        Command::Mailbox { config, command } => {
+            return Ok(vere_role_store::maintenance::mailbox::run(&command, &config.load()?.1)?);
+        }
         Command::Store { config, command } => {
             let settings = config.load()?.1;
             return Ok(vere_role_store::maintenance::run(&command, &settings)?);
@@ -316,6 +343,8 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Export { config, args } => {
             return vere_transfer::export(args, &config.load()?.1);
         }
+        Command::Backup { config, args } => return vere_backup::backup(&args, || config.load()),
+        Command::Restore { config, args } => return vere_backup::restore(&args, || config.load()),
         Command::Fs { command } => {
             let (text, code) = vere_mount::run(&command)?;
             return Ok(Outcome::Report(text, code));

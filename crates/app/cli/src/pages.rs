@@ -1,6 +1,10 @@
 //! `vere man` and `vere completions`: files of a package beside the program, written by the program itself, so that
 //! files and program cannot differ.
 
+#[cfg(test)]
+mod documented;
+mod reference;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,8 +27,11 @@ const FILES: [(&str, File); 2] = [
 pub(crate) struct ManArgs {
     /// Write the pages into this directory, created when missing: `man1` with a page for each command, `man5`
     /// with vere.toml(5) and verefs.toml(5), and `man8` with mount.verefs(8). Read a page with `man -M DIRECTORY vere`.
-    #[arg(value_name = "FOLDER")]
-    folder: PathBuf,
+    #[arg(value_name = "FOLDER", required_unless_present = "markdown")]
+    folder: Option<PathBuf>,
+    /// Print all commands as one page of Markdown instead.
+    #[arg(long, conflicts_with = "folder")]
+    markdown: bool,
 }
 
 /// Print a completion script for a shell.
@@ -39,7 +46,10 @@ pub(crate) struct CompletionsArgs {
 /// # Errors
 /// When a folder or file cannot be written, with its name.
 pub(crate) fn man(args: &ManArgs, cli: Command) -> Result<String, Failure> {
-    let (commands, files) = (args.folder.join("man1"), args.folder.join("man5"));
+    let Some(folder) = &args.folder else {
+        return Ok(reference::page(&cli));
+    };
+    let (commands, files) = (folder.join("man1"), folder.join("man5"));
     let written = |path: &Path, done: io::Result<()>| {
         done.map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
     };
@@ -61,7 +71,7 @@ pub(crate) fn man(args: &ManArgs, cli: Command) -> Result<String, Failure> {
         let page = files.join(name);
         written(&page, fs::write(&page, vere_settings::manual(of)))?;
     }
-    let helpers = args.folder.join("man8");
+    let helpers = folder.join("man8");
     written(&helpers, fs::create_dir_all(&helpers))?;
     let page = helpers.join("mount.verefs.8");
     written(&page, fs::write(&page, ".so man1/vere-fs-mount.1\n"))?;
@@ -81,6 +91,57 @@ const FS_FILES: (&str, &str) = (
     "verefs.toml(5)",
 );
 
+/// The exit codes of a command, by the name of its page.
+fn exit_status(name: &str) -> String {
+    let fixed = match name {
+        "vere-dial" => {
+            "0: the mail would be accepted now; 3: it would wait; 4: it would be refused permanently; 1: the check was \
+             not possible; 2: usage error."
+        }
+        "vere-status" => "0: OK; 1: warning; 2: critical, or a usage error; 3: unknown.",
+        "vere-doctor" => "0: OK; 1: warning; 2: critical, or a usage error.",
+        "vere-store-check" | "vere-store-repair" => {
+            "0: nothing wrong, nothing lost; 3: damage or losses, which the output names; 1: failure; 2: usage error."
+        }
+        "vere-mailbox-undelete" => {
+            "0: every matching message is back; 3: no message matches, or the quota became full on the way; 1: failure; \
+             2: usage error."
+        }
+        "vere-resolve" => {
+            "0: every address has a target; 4: mail for an address is refused; 1: failure; 2: usage error."
+        }
+        "vere-auth-test" => "0: accepted; 3: refused; 1: failure; 2: usage error.",
+        "vere-dns-check" => {
+            "0: no finding; 3: findings; 1: the check was not possible; 2: usage error."
+        }
+        "vere-import" | "vere-export" => {
+            "0: everything is transferred; 3: everything but messages that were refused; 1: the transfer stopped; 2: \
+             usage error."
+        }
+        "vere-dnsbl-query" => {
+            "0: accepted; 3: deferred; 4: refused; 1: the query was not possible; 2: usage error."
+        }
+        "vere-serve" => {
+            "0: ended by SIGTERM or one SIGINT; 130: ended by two SIGINT; 1: failure; 2: usage error."
+        }
+        "vere-fs-mount" => {
+            "0: done; 1: failure, with the reason on standard error; 2: usage error. As mount.verefs: 0, 32 (not mounted) \
+             and 1 (usage error), as mount(8) expects."
+        }
+        "vere-sendmail" => return sendmail_codes(),
+        _ => "0: done; 1: failure, with the reason on standard error; 2: usage error.",
+    };
+    fixed.to_owned()
+}
+
+fn sendmail_codes() -> String {
+    let codes = vere_sendmail::EXIT_CODES.iter();
+    let codes: Vec<String> = codes
+        .map(|(code, meaning)| format!("{code}: {meaning}"))
+        .collect();
+    format!("{}.", codes.join("; "))
+}
+
 /// Adds the sections that the definitions of commands lack.
 fn complete(page: &Path) -> io::Result<()> {
     use std::io::Write as _;
@@ -88,12 +149,7 @@ fn complete(page: &Path) -> io::Result<()> {
     let own = match &*name {
         "vere-sendmail" => sendmail_sections(),
         "vere-fs-mount" => fstab_sections(),
-        "vere-dial" => ".SH \"EXIT STATUS\"\n0: the mail would be taken now; 3: it would wait; 4: it would be \
-                        refused for good; 1: it cannot be said; 2: typed wrongly.\n"
-            .to_owned(),
-        _ => ".SH \"EXIT STATUS\"\n0: what was asked is done; 1: it is not, and standard error says why; 2: \
-              typed wrongly.\n"
-            .to_owned(),
+        _ => format!(".SH \"EXIT STATUS\"\n{}\n", exit_status(&name)),
     };
     let is_of_volume = name == "vere-fs" || name.starts_with("vere-fs-");
     let (files, of_file) = if is_of_volume { FS_FILES } else { SYSTEM_FILES };
@@ -142,8 +198,7 @@ fn fstab_sections() -> String {
     for (options, meaning) in vere_mount::fstab::OPTIONS {
         text += &format!(".TP\n{}\n{}\n", plain(options), plain(meaning));
     }
-    text += ".SH \"EXIT STATUS\"\n0: what was asked is done; 1: it is not, and standard error says why; 2: typed wrongly. \
-             As mount.verefs: 0, 32 (not mounted) and 1 (typed wrongly), as mount(8) expects.\n";
+    text += &format!(".SH \"EXIT STATUS\"\n{}\n", exit_status("vere-fs-mount"));
     text
 }
 
@@ -177,11 +232,13 @@ mod tests {
     #[test]
     fn every_command_has_a_page_that_man_takes() {
         let folder = tempfile::tempdir().unwrap();
+        let new = folder.path().join("new");
         let args = ManArgs {
-            folder: folder.path().join("new"),
+            folder: Some(new.clone()),
+            markdown: false,
         };
-        let foreign = args.folder.join("man1/vere-bench.1");
-        fs::create_dir_all(args.folder.join("man1")).unwrap();
+        let foreign = new.join("man1/vere-bench.1");
+        fs::create_dir_all(new.join("man1")).unwrap();
         fs::write(&foreign, "foreign").unwrap();
         man(&args, Cli::command()).unwrap();
         assert_eq!(fs::read_to_string(&foreign).unwrap(), "foreign");
@@ -192,13 +249,10 @@ mod tests {
         assert!(names.len() > 40, "{names:?}");
         let mut pages: Vec<PathBuf> = names
             .iter()
-            .map(|name| args.folder.join("man1").join(format!("{name}.1")))
+            .map(|name| new.join("man1").join(format!("{name}.1")))
             .collect();
-        assert_eq!(
-            fs::read_dir(args.folder.join("man1")).unwrap().count(),
-            pages.len()
-        );
-        pages.extend(FILES.map(|(name, _)| args.folder.join("man5").join(name)));
+        assert_eq!(fs::read_dir(new.join("man1")).unwrap().count(), pages.len());
+        pages.extend(FILES.map(|(name, _)| new.join("man5").join(name)));
         for page in &pages {
             assert!(page.exists(), "{}", page.display());
         }
@@ -217,7 +271,7 @@ mod tests {
             ("fs-mount", "passphrase_file=FILE"),
             ("fs-status", "verefs.toml(5)"),
         ] {
-            let file = args.folder.join(format!("man1/vere-{page}.1"));
+            let file = new.join(format!("man1/vere-{page}.1"));
             let text = fs::read_to_string(file).unwrap();
             assert!(text.contains(part), "{part} in {text}");
         }

@@ -64,6 +64,11 @@ pub enum SupervisorError {
         /// The process that uses the directory, if known.
         holder: Option<u32>,
     },
+    /// A backup was not restored to its end into the data directory.
+    DataIncomplete {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Maildirs exist, and no setting says whether mail goes there.
     Unsaid(Unsaid),
     /// A role ended several times before it was ever ready.
@@ -141,6 +146,11 @@ impl fmt::Display for SupervisorError {
                     None => f.write_str("another process"),
                 }
             }
+            Self::DataIncomplete { path } => write!(
+                f,
+                "data directory {}: a restore into it did not finish; run the same `vere restore` again",
+                path.display()
+            ),
             Self::Unsaid(unsaid) => unsaid.fmt(f),
             Self::RoleNeverReady { role, tries } => {
                 write!(
@@ -183,6 +193,7 @@ impl Error for SupervisorError {
             | Self::UserUnknown { .. }
             | Self::Unsaid(_)
             | Self::DataInUse { .. }
+            | Self::DataIncomplete { .. }
             | Self::ExecutableUnreachable { .. }
             | Self::RoleNeverReady { .. }
             | Self::NeedsRestart { .. } => None,

@@ -13,6 +13,7 @@ use nix::libc::O_NOFOLLOW;
 use nix::unistd::geteuid;
 
 use super::error::SupervisorError;
+use vere_process::restoring::INCOMPLETE;
 
 /// Name of the file under the data folder; it holds the process id of who has the folder.
 const FILE_NAME: &str = "lock";
@@ -43,6 +44,11 @@ impl DataLock {
                 });
             }
             Err(TryLockError::Error(source)) => return Err(wrong(source)),
+        }
+        if data.join(INCOMPLETE).exists() {
+            return Err(SupervisorError::DataIncomplete {
+                path: data.to_owned(),
+            });
         }
         note(&mut file).map_err(wrong)?;
         Ok(Self { _file: file })
@@ -111,6 +117,16 @@ mod tests {
         );
         assert_eq!(error.to_string(), wanted);
         drop(lock);
+        DataLock::take(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_folder_into_which_a_backup_is_being_restored_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(INCOMPLETE), "").unwrap();
+        let error = DataLock::take(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("vere restore"), "{error}");
+        std::fs::remove_file(folder.path().join(INCOMPLETE)).unwrap();
         DataLock::take(folder.path()).unwrap();
     }
 

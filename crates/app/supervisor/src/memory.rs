@@ -22,6 +22,10 @@ const FRONT: u64 = 64 * MIB;
 const DNSBL: u64 = 256 * MIB;
 /// A TCP connection with its queries and answers.
 const DNSBL_CONNECTION: u64 = 96 * 1024;
+/// The names of 100,000 local domains need 16 MiB, twice while others replace them.
+const WEB: u64 = 64 * MIB;
+/// A connection to the web server with TLS and its answer, beside the request.
+const WEB_CONNECTION: u64 = 64 * 1024;
 const GATEWAY: u64 = 64 * MIB;
 const STORE: u64 = 64 * MIB;
 const NODE: u64 = 48 * MIB;
@@ -206,6 +210,23 @@ pub(super) fn dnsbl(settings: &Settings) -> Vec<MemoryPart> {
             "dnsbl.connections_max",
             "connections",
             u64::from(dnsbl.connections_max).saturating_mul(DNSBL_CONNECTION),
+        ),
+    ]
+}
+
+pub(super) fn web(settings: &Settings) -> Vec<MemoryPart> {
+    let Some(web) = settings.web.as_ref() else {
+        return Vec::new();
+    };
+    let octets = web.header_size_max.as_u64() + web.body_size_max.as_u64() + WEB_CONNECTION;
+    let listeners = u64::from(!web.https.is_empty()) + u64::from(!web.http.is_empty());
+    let connections = u64::from(web.connections_max) * listeners;
+    vec![
+        program(WEB),
+        part(
+            "web.connections_max",
+            "connections",
+            connections.saturating_mul(octets),
         ),
     ]
 }

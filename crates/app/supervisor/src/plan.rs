@@ -7,6 +7,7 @@ use vere_process::settings::ACCEPTED_SETTINGS;
 
 use crate::listeners::Opened;
 use crate::role::{Listener, Readiness, Role};
+use crate::snapshot::path_for;
 
 /// Builds the roles in the given order, which is the order of their start.
 pub(super) fn roles(
@@ -26,7 +27,8 @@ pub(super) fn roles(
             opened.spec.process(instance),
             opened.spec.arguments(instance),
         );
-        program.role(name, arguments, opened.listeners)
+        let accepted = path_for(opened.spec.name, &program.accepted);
+        program.role(name, arguments, accepted, opened.listeners)
     };
     opened.into_iter().map(role).collect()
 }
@@ -40,7 +42,13 @@ struct Program {
 }
 
 impl Program {
-    fn role(&self, name: String, arguments: Vec<String>, listeners: Vec<Listener>) -> Role {
+    fn role(
+        &self,
+        name: String,
+        arguments: Vec<String>,
+        accepted: PathBuf,
+        listeners: Vec<Listener>,
+    ) -> Role {
         let program = self.clone();
         let command = move || {
             let mut command = Command::new(&program.executable);
@@ -49,7 +57,7 @@ impl Program {
                 .args(&arguments)
                 .arg("-c")
                 .arg(&program.config);
-            command.env(ACCEPTED_SETTINGS, &program.accepted);
+            command.env(ACCEPTED_SETTINGS, &accepted);
             command
         };
         Role {

@@ -1,6 +1,6 @@
 //! The table of roles; `docs/internals/adding-a-role.md` describes a new row.
 
-use vere_settings::{Dnsbl, Settings, SpoolNode, X400};
+use vere_settings::{Dnsbl, Settings, SpoolNode, Web, X400};
 
 use crate::memory::{self, MemoryBounds, RoleMemory};
 use crate::spec::{Address, Instance, RoleSpec, Socket};
@@ -112,6 +112,15 @@ pub static ROLES: &[RoleSpec] = &[
         memory: memory::dnsbl,
     },
     RoleSpec {
+        name: "web",
+        about: "The web server for mail programs and other systems",
+        after: &["signer"],
+        option: None,
+        section: Some("web"),
+        instances: web,
+        memory: memory::web,
+    },
+    RoleSpec {
         name: "x400",
         about: "The MTA of X.400",
         after: &["spool", "store"],
@@ -151,6 +160,15 @@ pub(super) fn instances(
     in_start_order().into_iter().flat_map(move |spec| {
         let instances = (spec.instances)(settings).into_iter();
         instances.map(move |instance| (spec, instance))
+    })
+}
+
+/// The sockets that the supervisor binds for these settings, each with the section of its address.
+pub fn listening(settings: &Settings) -> impl Iterator<Item = (String, Address)> {
+    let configured = instances(settings).filter(|(_, instance)| instance.is_configured());
+    configured.flat_map(|(_, instance)| {
+        let sockets = instance.sockets.into_iter();
+        sockets.map(|socket| (socket.section, socket.address))
     })
 }
 
@@ -195,7 +213,8 @@ fn nodes(settings: &Settings) -> Vec<Instance> {
 }
 
 fn signer(settings: &Settings) -> Vec<Instance> {
-    let needed = settings.dkim.is_some() || settings.front.is_some();
+    let has_https = settings.web.as_ref().is_some_and(|web| !web.https.is_empty());
+    let needed = settings.dkim.is_some() || settings.front.is_some() || has_https;
     needed.then(Instance::default).into_iter().collect()
 }
 
@@ -248,6 +267,18 @@ fn dnsbl(settings: &Settings) -> Vec<Instance> {
     settings.dnsbl.as_ref().map(instance).into_iter().collect()
 }
 
+fn web(settings: &Settings) -> Vec<Instance> {
+    let instance = |web: &Web| Instance {
+        sockets: vec![
+            Socket::internet("https", &web.https),
+            Socket::internet("http", &web.http),
+            Socket::internet("metrics-web", settings.metrics.web.as_slice()),
+        ],
+        ..Instance::default()
+    };
+    settings.web.as_ref().map(instance).into_iter().collect()
+}
+
 fn x400(settings: &Settings) -> Vec<Instance> {
     let instance = |x400: &X400| Instance {
         sockets: vec![
@@ -293,12 +324,15 @@ fn gateway(settings: &Settings) -> Vec<Instance> {
         },
         beside: false,
     });
-    let acme = settings.acme.as_ref().map_or(&[][..], |acme| &acme.listen);
+    let acme = settings.acme.as_ref();
+    let http = acme.map_or(&[][..], |acme| &acme.listen);
+    let tls = acme.map_or(&[][..], |acme| &acme.tls_listen);
     let port_25 = settings.front.is_none().then(|| smtp(settings));
     let internet = [
         Socket::internet("submission", &settings.submission.listen),
         Socket::internet("submissions", &settings.submissions.listen),
-        Socket::internet("acme", acme),
+        Socket::internet("acme", http),
+        Socket::internet("acme-tls", tls),
         Socket::internet("metrics", settings.metrics.listen.as_slice()),
     ];
     vec![Instance {

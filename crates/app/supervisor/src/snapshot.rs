@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -92,6 +92,7 @@ impl Snapshot {
             kept::forget_changed(&before, &settings);
         }
         write(&path, text)?;
+        share(&settings, &path)?;
         kept::tidy(&settings, true);
         Ok(Self {
             settings,
@@ -118,10 +119,53 @@ impl Snapshot {
         check_named(&settings, &self.config_path, &text)?;
         kept::forget_changed(&self.settings, &settings);
         write(&self.path, &text)?;
+        share(&settings, &self.path)?;
         kept::tidy(&settings, false);
         self.settings = Arc::new(settings);
         Ok((&self.settings, changes.live))
     }
+}
+
+/// The role whose sandbox has one directory to read, in which the file has a second name.
+const CONFINED: &str = "web";
+
+/// The name of the accepted settings for a role.
+pub(super) fn path_for(role: &str, path: &Path) -> PathBuf {
+    match role == CONFINED {
+        true => path.with_file_name(CONFINED).join(FILE_NAME),
+        false => path.to_owned(),
+    }
+}
+
+/// Gives the file a second name for the web server, in a directory of its owner alone.
+fn share(settings: &Settings, path: &Path) -> Result<(), SupervisorError> {
+    if settings.web.is_none() {
+        return Ok(());
+    }
+    let link = path_for(CONFINED, path);
+    let attempt = || -> io::Result<()> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(settings.web_directory())?;
+        let new = link.with_extension("toml.new");
+        if let Err(error) = fs::remove_file(&new)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        fs::hard_link(path, &new)?;
+        fs::rename(&new, &link)?;
+        // Where both names were those of one file, the rename did nothing.
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    };
+    attempt().map_err(|source| SupervisorError::DataDirectory {
+        path: link.clone(),
+        source,
+    })
 }
 
 /// Replaces the file whole: a role that starts meanwhile reads the old or the new text. It may hold
@@ -168,6 +212,27 @@ mod tests {
         fs::create_dir(&settings.data).unwrap();
         let snapshot = Snapshot::new(settings, &config, text).unwrap();
         (config, snapshot)
+    }
+
+    #[test]
+    fn the_web_server_reads_the_same_text_by_a_name_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("vere.toml");
+        let text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[web]\nhttps = []\n";
+        fs::write(&config, text).unwrap();
+        let settings = Arc::new(parse(text, &config).unwrap());
+        fs::create_dir(&settings.data).unwrap();
+        let mut snapshot = Snapshot::new(settings, &config, text).unwrap();
+        let own = path_for("web", snapshot.path());
+        assert_eq!(own, folder.path().join("data/web/accepted.toml"));
+        assert_eq!(path_for("gateway", snapshot.path()), snapshot.path());
+        for more in ["", "connections_max = 7\n", "connections_max = 7\n"] {
+            fs::write(&config, format!("{text}{more}")).unwrap();
+            snapshot.reload().unwrap();
+            assert_eq!(fs::read_to_string(&own).unwrap(), format!("{text}{more}"));
+            let left = fs::read_dir(own.parent().unwrap()).unwrap().count();
+            assert_eq!(left, 1);
+        }
     }
 
     #[test]

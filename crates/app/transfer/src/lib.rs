@@ -23,17 +23,22 @@ mod place;
 mod reading;
 mod run;
 mod sessions;
+mod shelved;
 mod source;
 mod state;
 mod target;
 
+use std::path::PathBuf;
+
 use clap::Args;
+use vere_ports::directory::AccountName;
 use vere_settings::Settings;
 
 pub use args::TransferArgs;
 pub use mbox::Variant;
 pub use place::ServerArgs;
 pub use reading::{Origin, Seen, each_message};
+pub use shelved::{Shelved, ShelvedMailbox, ShelvedMessage};
 
 use account::Account;
 use place::Place;
@@ -75,7 +80,7 @@ pub fn import(args: ImportArgs, settings: &Settings) -> Result<Outcome, Failure>
     let place = Place::parse(&args.source, &args.common.server)?;
     let state = open_state(&args.common, settings, "import", &place)?;
     let socket = vere_control::store_socket(settings);
-    run(async {
+    block_on(async {
         let own = sessions::local(&socket, &args.common.account.to_string()).await?;
         let target = Target::Account(Box::new(Account::own(own).await?));
         let source = Source::open(place, args.mbox).await?;
@@ -94,7 +99,7 @@ pub fn export(args: ExportArgs, settings: &Settings) -> Result<Outcome, Failure>
     let place = Place::parse(&args.target, &args.common.server)?;
     let state = open_state(&args.common, settings, "export", &place)?;
     let socket = vere_control::store_socket(settings);
-    run(async {
+    block_on(async {
         let own = sessions::local(&socket, &args.common.account.to_string()).await?;
         let source = Source::Account(Box::new(Account::own(own).await?));
         let target = Target::open(place).await?;
@@ -104,7 +109,52 @@ pub fn export(args: ExportArgs, settings: &Settings) -> Result<Outcome, Failure>
     })
 }
 
-fn run(work: impl Future<Output = Result<Outcome, Failure>>) -> Result<Outcome, Failure> {
+/// Where mail goes that another command has opened.
+#[derive(Debug)]
+pub struct Way {
+    /// The account that receives it.
+    pub account: AccountName,
+    /// Only these mailboxes; all, if there are none.
+    pub only: Vec<String>,
+    /// The mailbox below which all go.
+    pub into: Option<String>,
+    /// Whether nothing is changed.
+    pub dry_run: bool,
+    /// Whether no progress is shown.
+    pub quiet: bool,
+    /// The source, by the same text in every run: a repeated run brings what is missing.
+    pub identity: String,
+}
+
+/// Brings mail that another command has opened into an account of the running system.
+///
+/// # Errors
+/// When the transfer cannot go on; the same again continues from the record.
+pub fn bring(shelved: Box<dyn Shelved>, way: Way, settings: &Settings) -> Result<Outcome, Failure> {
+    let into = way.into.as_deref().unwrap_or_default();
+    let path = state_path(settings, "restore", (&way.account, into), &way.identity);
+    let state = State::open(&path, way.dry_run)?;
+    let socket = vere_control::store_socket(settings);
+    let args = TransferArgs {
+        account: way.account,
+        only: way.only,
+        into: way.into,
+        dry_run: way.dry_run,
+        state: None,
+        quiet: way.quiet,
+        server: ServerArgs::default(),
+    };
+    block_on(async {
+        let own = sessions::local(&socket, &args.account.to_string()).await?;
+        let target = Target::Account(Box::new(Account::own(own).await?));
+        let source = Source::Shelved(shelved::Source(shelved));
+        Run::new(Direction::Import, source, target, state, args)
+            .whole()
+            .await
+    })
+}
+
+fn block_on(work: impl Future<Output = Result<Outcome, Failure>>) -> Result<Outcome, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -119,16 +169,25 @@ fn open_state(
 ) -> Result<State, Failure> {
     let path = args.state.clone().unwrap_or_else(|| {
         let into = args.into.as_deref().unwrap_or_default();
-        let what = format!(
-            "{direction}\n{}\n{into}\n{}",
-            args.account,
-            place.identity()
-        );
-        let name = blake3::hash(what.as_bytes()).to_hex();
-        settings
-            .data
-            .join("transfers")
-            .join(format!("{direction}-{}", &name[..16]))
+        state_path(
+            settings,
+            direction,
+            (&args.account, into),
+            &place.identity(),
+        )
     });
     State::open(&path, args.dry_run)
+}
+
+/// The record of what was done, by what is transferred.
+fn state_path(
+    settings: &Settings,
+    direction: &str,
+    (account, into): (&AccountName, &str),
+    place: &str,
+) -> PathBuf {
+    let what = format!("{direction}\n{account}\n{into}\n{place}");
+    let name = blake3::hash(what.as_bytes()).to_hex();
+    let folder = settings.data.join("transfers");
+    folder.join(format!("{direction}-{}", &name[..16]))
 }

@@ -5,7 +5,7 @@ use super::doubts::Doubt;
 use super::message::{Item, Message};
 use super::names::Folder;
 use super::place::Place;
-use super::{maildir, mbox};
+use super::{maildir, mbox, shelved};
 use vere_process::failure::Failure;
 
 /// A source of mail.
@@ -13,6 +13,7 @@ pub(super) enum Source {
     Mbox(mbox::Source),
     Maildir(maildir::Source),
     Account(Box<Account>),
+    Shelved(shelved::Source),
 }
 
 impl Source {
@@ -30,6 +31,7 @@ impl Source {
             Self::Mbox(source) => source.folders(),
             Self::Maildir(source) => source.folders(),
             Self::Account(account) => Ok(account.folders()),
+            Self::Shelved(source) => Ok(source.folders()),
         }
     }
 
@@ -39,6 +41,7 @@ impl Source {
             Self::Mbox(source) => source.open(folder),
             Self::Maildir(source) => source.open(folder),
             Self::Account(account) => account.open(folder).await,
+            Self::Shelved(source) => source.open(folder),
         }
     }
 
@@ -48,13 +51,14 @@ impl Source {
             Self::Mbox(source) => items.iter().map(|item| source.read(item)).collect(),
             Self::Maildir(source) => items.iter().map(|item| source.read(item)).collect(),
             Self::Account(account) => account.read(items).await,
+            Self::Shelved(source) => items.iter().map(|item| source.read(item)).collect(),
         }
     }
 
     /// The messages read since the last call that may differ from the original.
     pub(super) fn doubts(&mut self) -> Vec<Doubt> {
         match self {
-            Self::Mbox(_) | Self::Maildir(_) => Vec::new(),
+            Self::Mbox(_) | Self::Maildir(_) | Self::Shelved(_) => Vec::new(),
             Self::Account(account) => account.doubts(),
         }
     }

@@ -72,6 +72,12 @@ pub(crate) const ROLES: Roles = Roles {
             }),
         ),
         (
+            "web",
+            Run::Supervised(|start| {
+                vere_role_web::run(&start.settings, &start.config, start.level)
+            }),
+        ),
+        (
             "x400",
             Run::Supervised(|start| {
                 vere_role_x400::run(start.settings, &start.config, start.level)

@@ -31,7 +31,7 @@ pub struct Domain {
 pub struct Account {
     /// Name and address of the account.
     pub name: AccountName,
-    /// Credentials for logins; an account without credentials cannot log in.
+    /// Credentials for logins; an account without credentials, or with locked ones, cannot log in.
     pub credentials: Option<Credentials>,
 }
 
@@ -42,6 +42,44 @@ pub struct Credentials {
     pub password_hash: Secret<String>,
     /// SCRAM-SHA-256 keys in the form of RFC 5803.
     pub scram_sha_256: Secret<String>,
+}
+
+/// In front of both parts of credentials that are kept and refused, as in shadow(5). Programs that do not know the mark
+/// refuse such credentials, too.
+const LOCK: char = '!';
+
+impl Credentials {
+    /// Whether the credentials are kept and refused.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.password_hash.expose().starts_with(LOCK)
+    }
+
+    /// The credentials in the form that is refused.
+    #[must_use]
+    pub fn locked(&self) -> Self {
+        let locked = |part: &Secret<String>| match part.expose().starts_with(LOCK) {
+            true => part.clone(),
+            false => Secret::new(format!("{LOCK}{}", part.expose())),
+        };
+        Self {
+            password_hash: locked(&self.password_hash),
+            scram_sha_256: locked(&self.scram_sha_256),
+        }
+    }
+
+    /// The credentials in the form that is accepted.
+    #[must_use]
+    pub fn unlocked(&self) -> Self {
+        let unlocked = |part: &Secret<String>| {
+            let text = part.expose();
+            Secret::new(text.strip_prefix(LOCK).unwrap_or(text).to_owned())
+        };
+        Self {
+            password_hash: unlocked(&self.password_hash),
+            scram_sha_256: unlocked(&self.scram_sha_256),
+        }
+    }
 }
 
 /// An address whose mail goes to other addresses.

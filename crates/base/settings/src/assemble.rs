@@ -1,5 +1,6 @@
 //! From checked values to the structures.
 
+mod acme;
 mod dnsbl;
 mod filters;
 mod judging;
@@ -11,16 +12,19 @@ mod sending;
 mod services;
 mod spool_accounts;
 mod volume;
+mod web;
 mod x400;
 
 use std::path::{Path, PathBuf};
 
+use crate::changes::option;
 use crate::cross;
 use crate::directory_store::DirectoryStore;
 use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
+use crate::kind::{Kind, Secrecy};
 use crate::model::{
-    Acme, Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
+    Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
     Listen, LogBy, Priority, PriorityPolicy, Register, Settings, Sni, Spool, SpoolNode, SpoolTls,
     Tls,
 };
@@ -99,6 +103,7 @@ impl Assembly {
             sending: self.sending(),
             sendmail: self.sendmail(),
             front: self.front(),
+            web: self.web(),
             dnsbl: self.dnsbl(),
             x400: self.x400(),
             filters: self.filters(),
@@ -139,9 +144,18 @@ impl Assembly {
             control: Control {
                 socket: self.path("control.socket"),
             },
+            secret_files: self.files_of(|kind| kind.secrecy() == Secrecy::File),
+            named_files: self.files_of(|kind| matches!(kind, Kind::Path | Kind::SecretFile)),
             values: self.document.values.clone(),
         };
         (settings, self.document)
+    }
+
+    /// The files that values of some kinds name, with the keys of these values.
+    fn files_of(&self, is_wanted: impl Fn(Kind) -> bool) -> Vec<(String, PathBuf)> {
+        let keys = self.document.values.keys();
+        let keys = keys.filter(|key| option(key).is_some_and(|option| is_wanted(option.kind)));
+        keys.map(|key| (key.clone(), self.path(key))).collect()
     }
 
     pub(crate) fn maybe<T: FromValue>(&self, key: &str) -> Option<T> {
@@ -252,21 +266,6 @@ impl Assembly {
                 },
             }),
         }
-    }
-
-    fn acme(&self) -> Option<Acme> {
-        self.document.counts.get("acme")?;
-        let mut domains: Vec<String> = self.need("acme.domains");
-        if domains.is_empty() {
-            domains.push(self.need("hostname"));
-        }
-        Some(Acme {
-            directory: self.need("acme.directory"),
-            contact: self.need("acme.contact"),
-            domains,
-            root: self.maybe_path("acme.root"),
-            listen: self.need("acme.listen"),
-        })
     }
 
     fn directory(&self) -> Directory {

@@ -47,7 +47,7 @@ impl Settings {
 }
 
 /// Finds the option of a whole key.
-fn option(key: &str) -> Option<&'static Opt> {
+pub(crate) fn option(key: &str) -> Option<&'static Opt> {
     let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
     let section = section.split('[').next().unwrap_or_default();
     let section = sections().find(|known| known.name == section)?;

@@ -1,5 +1,6 @@
 //! Checks for contradictions between values that are valid individually.
 
+mod acme;
 mod call_ahead;
 mod cluster;
 mod filters;
@@ -7,6 +8,7 @@ mod found;
 mod judging;
 mod lists;
 mod nodes;
+mod web;
 mod x400;
 
 use std::collections::BTreeSet;
@@ -44,6 +46,8 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     spool(settings, &mut found);
     cluster::check(settings, &mut found);
     x400::check(settings, &mut found);
+    web::check(settings, &mut found);
+    acme::check(settings, &mut found);
     found.socket("control.socket", &settings.control.socket);
     if settings.delivery.courier_processes > 0 {
         let key = "delivery.courier_processes";
@@ -128,10 +132,10 @@ fn proxies(settings: &Settings, found: &mut Found<'_>) {
 }
 
 fn listeners(settings: &Settings, found: &mut Found<'_>) {
-    let acme = settings
-        .acme
-        .iter()
-        .flat_map(|acme| acme.listen.iter().map(|a| ("acme.listen", a)));
+    let acme = settings.acme.iter().flat_map(|acme| {
+        let http = acme.listen.iter().map(|a| ("acme.listen", a));
+        http.chain(acme.tls_listen.iter().map(|a| ("acme.tls_listen", a)))
+    });
     let services = [
         ("smtp.listen", &settings.smtp),
         ("submission.listen", &settings.submission),
@@ -149,6 +153,7 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
         ("metrics.front", &settings.metrics.front),
         ("metrics.dnsbl", &settings.metrics.dnsbl),
         ("metrics.x400", &settings.metrics.x400),
+        ("metrics.web", &settings.metrics.web),
     ];
     let metrics = metrics
         .into_iter()
@@ -162,7 +167,11 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
                 .map(|address| ("x400.listen_tls", address)),
         )
     });
-    for (key, address) in mail.chain(acme).chain(metrics).chain(x400) {
+    let web = settings.web.iter().flat_map(|web| {
+        let https = web.https.iter().map(|address| ("web.https", address));
+        https.chain(web.http.iter().map(|address| ("web.http", address)))
+    });
+    for (key, address) in mail.chain(acme).chain(metrics).chain(x400).chain(web) {
         // Port 0 requests a free port, so that several listeners may use port 0.
         if address.port() != 0 && !taken.insert(*address) {
             found.add(key, format!("{address} is listened on twice"));

@@ -119,11 +119,7 @@ struct Reader {
 impl Reader {
     /// Finds the section `name` directly inside `section`.
     fn child(&self, section: &Section, name: &str) -> Option<&'static Section> {
-        if name.is_empty() || name.contains('.') {
-            return None;
-        }
-        let whole = join(section.name, name);
-        self.table.sections().find(|inner| inner.name == whole)
+        self.table.child(section, name)
     }
 
     fn error(&mut self, line: usize, key: &str, problem: Problem) {

@@ -47,6 +47,31 @@ impl Settings {
         self.front_directory().join("broker")
     }
 
+    /// The directory of all that the web server may read beside its settings: the list of local domains and the answers to
+    /// challenges. The gateway writes it; nothing in it is a secret.
+    #[must_use]
+    pub fn web_directory(&self) -> PathBuf {
+        self.data.join("web")
+    }
+
+    /// The list of local domains for the web server.
+    #[must_use]
+    pub fn web_domains(&self) -> PathBuf {
+        self.web_directory().join("domains")
+    }
+
+    /// The directory of answers to challenges of ACME, for the web server.
+    #[must_use]
+    pub fn web_challenges(&self) -> PathBuf {
+        self.web_directory().join("challenges")
+    }
+
+    /// The directory of certificates by ACME for the names of local domains that belong to the web server, with their keys.
+    #[must_use]
+    pub fn web_certificates(&self) -> PathBuf {
+        self.data.join("acme").join("names")
+    }
+
     /// The socket of the signer, for gateway and front.
     #[must_use]
     pub fn signer_socket(&self) -> PathBuf {

@@ -4,6 +4,7 @@ mod account;
 mod filters;
 mod judging;
 mod outgoing;
+mod secrecy;
 mod text;
 mod x400;
 
@@ -21,6 +22,7 @@ use crate::name::name;
 use crate::value::Value;
 
 use text::{domains, host_name, mail_address, senders, span};
+pub(crate) use secrecy::Secrecy;
 pub(crate) use text::{shown, type_of};
 pub(crate) use x400::host_and_port;
 
@@ -42,6 +44,10 @@ pub(crate) enum Kind {
     SecretText,
     Separator,
     Path,
+    /// A file whose content is a secret.
+    SecretFile,
+    /// A zone of a block list, whose name may have the key of a customer.
+    SecretZone,
     MaildirTemplate,
     Integer(u64, u64),
     Signed(i64, i64),
@@ -100,7 +106,7 @@ impl Kind {
     pub(crate) fn wanted(self) -> String {
         let text = match self {
             Self::Version => "the number 1",
-            Self::HostName => "a host name in quotes such as \"mx.example.org\"",
+            Self::HostName | Self::SecretZone => "a host name in quotes such as \"mx.example.org\"",
             Self::HostNames => "a list of host names such as [\"mx.example.org\"]",
             Self::Name => "a name in quotes",
             Self::Names => "a list of names such as [\"mx1\", \"mx2\"]",
@@ -108,7 +114,7 @@ impl Kind {
             Self::SecretText => "a text in quotes",
             Self::MailAddress => "a mail address in quotes such as \"postmaster@example.org\"",
             Self::Separator => "one character in quotes such as \"+\", or \"\"",
-            Self::Path => "a path in quotes such as \"/etc/vere/cert.pem\"",
+            Self::Path | Self::SecretFile => "a path in quotes such as \"/etc/vere/cert.pem\"",
             Self::MaildirTemplate => "a path in quotes that holds {domain} and {local}",
             Self::Integer(min, max) => return format!("a number from {min} to {max}"),
             Self::Signed(min, max) => return format!("a number from {min} to {max}"),
@@ -231,13 +237,13 @@ impl Kind {
 
     fn check_text(self, text: &str) -> Result<Value, String> {
         Ok(match self {
-            Self::HostName => Value::Text(host_name(text)?),
+            Self::HostName | Self::SecretZone => Value::Text(host_name(text)?),
             Self::Name => Value::Text(name(text)?),
             Self::SecretText if text.is_empty() => return Err("must not be empty".to_owned()),
             Self::SecretText => Value::Secret(Secret::new(text.to_owned())),
             Self::MailAddress => Value::Text(mail_address(text)?),
             Self::Separator => Value::Text(separator(text)?),
-            Self::Path => Value::Path(path(text)?),
+            Self::Path | Self::SecretFile => Value::Path(path(text)?),
             Self::MaildirTemplate => Value::Text(maildir(text)?),
             Self::Size(min, max) => {
                 let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;

@@ -25,6 +25,7 @@
 //! # Ok::<(), vere_settings::ConfigErrors>(())
 //! ```
 
+mod acme;
 mod answers;
 mod assemble;
 mod changes;
@@ -47,6 +48,7 @@ mod nearest;
 mod network;
 mod outgoing;
 mod quota;
+mod redaction;
 mod reference;
 mod sending;
 mod services;
@@ -55,8 +57,10 @@ mod table;
 mod value;
 mod volume;
 mod watching;
+mod web;
 mod x400;
 
+pub use acme::{Acme, AcmeChallenge, AcmeDns};
 pub use answers::AnswerPattern;
 pub use changes::Changes;
 pub use directory_store::DirectoryStore;
@@ -72,7 +76,7 @@ pub use lists::{BlockList, BlockLists, ListMaps, ListTreatment};
 pub use mail_store::{BodySharing, MailStore, NewMailbox};
 pub use manual::manual;
 pub use model::{
-    Acme, Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
+    Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
     Listen, LogBy, Priority, PriorityPolicy, Register, Resolver, Settings, Sni, Spool, SpoolNode,
     SpoolTls, Tls,
 };
@@ -84,6 +88,7 @@ pub use outgoing::{
     Protocol, Rate, Route, RoutePattern, Source, TlsMode,
 };
 pub use quota::{AccountQuota, OverQuota, Quota};
+pub use redaction::{Redaction, is_key, redacted};
 pub use reference::reference;
 pub use sending::{AccountSending, OverSending, Senders, Sending};
 pub use services::{
@@ -93,6 +98,7 @@ pub use spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 pub use table::File;
 pub use volume::{AccountSecret, Volume, VolumeAccount};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
+pub use web::{StsMode, Web};
 pub use x400::{
     GROUP_PREFIX, X400, X400Border, X400Expire, X400Gateway, X400Password, X400Peer, X400Route,
     X400User,

@@ -1,6 +1,6 @@
 //! The storage options of the mail store.
 
-use vere_units::ByteSize;
+use vere_units::{ByteSize, Span};
 
 use crate::name::name;
 
@@ -25,6 +25,12 @@ pub struct MailStore {
     pub reclaim_from: u32,
     /// Percentage of time spent on reclaiming.
     pub reclaim_share: u32,
+    /// Longest time for which a backup keeps the log from being reclaimed.
+    pub backup_hold_max: Span,
+    /// How long expunged messages are kept; 0 keeps none.
+    pub keep_expunged: Span,
+    /// Octets of expunged messages that an account keeps.
+    pub keep_expunged_size: ByteSize,
     /// The sharing of bodies that arrive separately.
     pub sharing: BodySharing,
     /// Whether messages that the judgement marks are filed in the mailbox with the special use `Junk`.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use vere_units::{ByteSize, Span};
 
+use crate::acme::Acme;
 use crate::directory_store::DirectoryStore;
 use crate::dnsbl::Dnsbl;
 use crate::filters::FilterSettings;
@@ -19,6 +20,7 @@ use crate::services::{Dkim, Front, Records, Reports, Sendmail};
 use crate::spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
+use crate::web::Web;
 use crate::x400::X400;
 
 /// A checked, immutable configuration.
@@ -61,6 +63,8 @@ pub struct Settings {
     pub sendmail: Option<Sendmail>,
     /// Processes of their own for port 25; `None` without the section.
     pub front: Option<Front>,
+    /// A web server for mail programs and other systems; `None` without the section.
+    pub web: Option<Web>,
     /// A server of block lists; `None` without the section.
     pub dnsbl: Option<Dnsbl>,
     /// An MTA of X.400; `None` without the section.
@@ -111,6 +115,11 @@ pub struct Settings {
     pub log: Log,
     /// The socket of the commands that talk to a running system.
     pub control: Control,
+    /// Files with secrets, by the keys of the options that name them. A file may be missing: some are made at the
+    /// first start.
+    pub secret_files: Vec<(String, PathBuf)>,
+    /// All files, directories and sockets that options name, by the keys of these options, whether they exist or not.
+    pub named_files: Vec<(String, PathBuf)>,
     /// Every value by key, for comparison.
     pub(crate) values: BTreeMap<String, Value>,
 }
@@ -221,21 +230,6 @@ pub struct Sni {
     pub name: String,
     /// Its certificate.
     pub files: CertificateFiles,
-}
-
-/// Certificates from a certificate authority (RFC 8555).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acme {
-    /// The authority's directory, an https address.
-    pub directory: String,
-    /// Where the authority writes to, `mailto:` addresses.
-    pub contact: Vec<String>,
-    /// The names of the certificate, lower case; the host name when the file gives none.
-    pub domains: Vec<String>,
-    /// A PEM file of roots that the authority's own server is checked against, for test servers.
-    pub root: Option<PathBuf>,
-    /// Where challenges of type http-01 are answered.
-    pub listen: Vec<SocketAddr>,
 }
 
 /// The priority of messages (RFC 6710).

@@ -12,6 +12,7 @@ mod sending;
 mod services;
 mod system;
 mod volume;
+mod web;
 mod x400;
 
 pub(crate) use row::{Fallback, Opt, REPEATED_MAX, Section, Shape};
@@ -29,6 +30,18 @@ impl Table {
         self.top
     }
 
+    /// Finds the section `name` directly inside `section`.
+    pub(crate) fn child(self, section: &Section, name: &str) -> Option<&'static Section> {
+        if name.is_empty() || name.contains('.') {
+            return None;
+        }
+        let whole = match section.name {
+            "" => name.to_owned(),
+            above => format!("{above}.{name}"),
+        };
+        self.sections().find(|inner| inner.name == whole)
+    }
+
     /// Every section, in the order of the reference; a nested section stands behind its parent.
     pub(crate) fn sections(self) -> impl Iterator<Item = &'static Section> {
         self.sections.iter().copied().flatten()
@@ -42,6 +55,7 @@ pub(crate) static SYSTEM: Table = Table {
         intake::SECTIONS,
         sending::SECTIONS,
         services::SECTIONS,
+        web::SECTIONS,
         dnsbl::SECTIONS,
         lists::SECTIONS,
         filters::SECTIONS,

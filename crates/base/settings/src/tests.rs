@@ -1,3 +1,4 @@
+mod acme;
 mod filters;
 mod front_lists;
 mod judging;
@@ -7,6 +8,7 @@ mod outgoing;
 mod refused;
 mod sending;
 mod volumes;
+mod web;
 mod x400;
 
 use proptest::prelude::*;

@@ -16,6 +16,8 @@ pub struct Metrics {
     pub dnsbl: Option<SocketAddr>,
     /// The address of the metrics listener of the X.400 MTA.
     pub x400: Option<SocketAddr>,
+    /// The address of the web server's metrics listener.
+    pub web: Option<SocketAddr>,
 }
 
 /// The log.

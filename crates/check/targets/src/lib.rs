@@ -13,6 +13,7 @@
 mod archive;
 mod attach;
 mod authentication;
+mod autodiscover;
 mod ber;
 mod choice;
 mod disk;
@@ -106,6 +107,7 @@ targets! {
     order: order::record, order::SEEDS;
     parsed: parsed::parsed, parsed::SEEDS;
     report: report::read, report::SEEDS;
+    autodiscover: autodiscover::run, autodiscover::SEEDS;
     ber: ber::values, ber::SEEDS;
     osi_transport: osi::transport, osi::TRANSPORT_SEEDS;
     osi_session: osi::session, osi::SESSION_SEEDS;

@@ -70,6 +70,29 @@ impl Directory {
         self.store.apply(&Change::SetCredentials(name, credentials))
     }
 
+    /// Lets an account log in, or refuses its logins and keeps its password. Returns whether that changes something; an
+    /// account without a password has nothing to refuse.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError::NoSuchAccount`], [`ChangeError::Store`].
+    pub fn set_enabled(&self, name: &AccountName, enabled: bool) -> Result<bool, ChangeError> {
+        let account = self.store.account(name)?;
+        let account = account.ok_or_else(|| ChangeError::NoSuchAccount(name.clone()))?;
+        let Some(old) = account.credentials else {
+            return Ok(false);
+        };
+        let new = match enabled {
+            true => old.unlocked(),
+            false => old.locked(),
+        };
+        let changes = new != old;
+        if changes {
+            self.set_credentials(name.clone(), Some(new))?;
+        }
+        Ok(changes)
+    }
+
     /// Removes an account; its mailboxes are not touched.
     ///
     /// # Errors

@@ -71,6 +71,8 @@ impl Directory {
             return Ok(None);
         };
         let account = self.store.account(&name)?;
-        Ok(account.and_then(|account| Some((account.name, account.credentials?))))
+        let found = account.and_then(|account| Some((account.name, account.credentials?)));
+        // A disabled account is to clients as one without a password.
+        Ok(found.filter(|(_, credentials)| !credentials.is_locked()))
     }
 }

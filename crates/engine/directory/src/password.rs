@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
 use vere_ports::directory::Credentials;
 use vere_sasl::{FakeKeys, KeyError, PASSWORD_LENGTH_MAX, ScramKeys, prepare};
@@ -94,9 +95,8 @@ pub fn credentials(password: &Secret<String>, salts: &Salts) -> Result<Credentia
 )]
 fn argon2id(password: &[u8], salt: [u8; 16]) -> String {
     let params = Params::new(MEMORY_KIB, TIME_COST, 1, None).expect("costs are in range");
-    let salt = SaltString::encode_b64(&salt).expect("16 octets are a salt");
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-    let hash = argon2.hash_password(password, &salt);
+    let hash = argon2.hash_password_with_salt(password, &salt);
     hash.expect("a password of at most 1024 octets is hashed")
         .to_string()
 }

@@ -1,8 +1,10 @@
 //! Accounts: the list of mailboxes and the operations on the list.
 
+mod asides;
 mod emptying;
 mod whole;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use vere_ports::directory::AccountName;
@@ -14,7 +16,7 @@ use crate::batch::Change;
 use crate::committed::Committed;
 use crate::error::StoreError;
 use crate::model::{MailboxId, MailboxName, SpecialUse};
-use crate::rows::{AccountHead, MailboxHead, MailboxRow, keys};
+use crate::rows::{AccountHead, AsideRow, MailboxHead, MailboxRow, keys};
 use crate::store::Store;
 
 pub(crate) use emptying::Emptying;
@@ -29,6 +31,8 @@ pub(crate) struct Account {
     subscriptions: BTreeSet<MailboxName>,
     /// Deleted mailboxes whose partition is not empty yet.
     purges: BTreeSet<MailboxId>,
+    /// Deleted mailboxes whose messages are kept.
+    asides: BTreeMap<MailboxId, AsideRow>,
 }
 
 /// A name in the list of an account.
@@ -64,9 +68,18 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if !self.accounts.contains_key(name) {
             let account = self.read_account(name)?;
             self.take_purges(name, &account.purges);
+            self.take_asides(&account);
             self.accounts.insert(name.clone(), account);
         }
         self.accounts.get(name).ok_or_else(|| damaged(name))
+    }
+
+    /// Returns the account. An account that is read for this is not kept in memory.
+    pub(crate) fn known_account(&self, name: &AccountName) -> Result<Cow<'_, Account>, StoreError> {
+        match self.accounts.get(name) {
+            Some(account) => Ok(Cow::Borrowed(account)),
+            None => Ok(Cow::Owned(self.read_account(name)?)),
+        }
     }
 
     fn read_account(&self, name: &AccountName) -> Result<Account, StoreError> {
@@ -92,12 +105,18 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let purges = purges
             .keys()
             .map(|key| keys::mailbox_of(key).ok_or_else(bad));
+        let mut asides = BTreeMap::new();
+        for (key, row) in scan(keys::ASIDE)? {
+            let id = keys::mailbox_of(&key).ok_or_else(bad)?;
+            asides.insert(id, AsideRow::decode(&row).ok_or_else(bad)?);
+        }
         Ok(Account {
             version: self.pending.version(&self.meta, &partition)?,
             head: head.unwrap_or_default(),
             mailboxes,
             subscriptions: subscriptions.collect::<Result<_, _>>()?,
             purges: purges.collect::<Result<_, _>>()?,
+            asides,
         })
     }
 
@@ -269,7 +288,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     /// Deletes a mailbox with its messages; mailboxes below the deleted mailbox stay. No session finds the mailbox
-    /// any more; [`Store::empty_some`] removes its rows.
+    /// any more; [`Store::empty_some`] removes its rows, unless its messages are kept as those of
+    /// [`Store::expunge`] are.
     ///
     /// # Errors
     ///
@@ -278,6 +298,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         &mut self,
         name: &AccountName,
         mailbox: &MailboxName,
+        now: Timestamp,
     ) -> Result<Committed<()>, StoreError> {
         if mailbox.is_inbox() {
             return Err(StoreError::Inbox);
@@ -288,6 +309,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             .remove(mailbox)
             .ok_or(StoreError::NoMailbox)?;
         change.remove(keys::mailbox(mailbox));
+        if self.keeps_deleted(row.id) {
+            self.put_aside(name, (account, change), (mailbox, row), now)?;
+            return Ok(Committed::new((), self.log.end()));
+        }
         change.put(keys::purge(row.id), Vec::new());
         account.purges.insert(row.id);
         let octets = self.mailbox_head(row.id).map_or(0, |head| head.octets);

@@ -2,6 +2,7 @@
 
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
+use vere_units::Timestamp;
 
 use crate::committed::Committed;
 use crate::error::StoreError;
@@ -28,7 +29,12 @@ pub(crate) struct Leaving {
     pub(crate) edit: Edit,
     /// The bodies and sizes of the messages.
     bodies: Vec<(u64, u64)>,
+    /// Whether the messages are kept, so that their bodies stay needed.
+    keeps: bool,
 }
+
+/// The most messages that one change expunges, so that the record of the change is not too long.
+const EXPUNGED_AT_ONCE: usize = 1_000_000;
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// Changes the flags of all given messages, or of none. UIDs of expunged messages are skipped.
@@ -76,7 +82,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     /// Removes messages with `\Deleted`: all such messages, or the messages among `uids` (RFC 9051
-    /// sections 6.4.3 and 6.4.9). Returns the UIDs, rising.
+    /// sections 6.4.3 and 6.4.9). Returns the UIDs, rising. The messages are kept for [`Store::undelete`] if
+    /// [`Store::set_keep_expunged`] says so; `now` tells people when they were expunged. More than a million messages
+    /// are expunged by several changes.
     ///
     /// # Errors
     ///
@@ -85,6 +93,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         &mut self,
         id: MailboxId,
         uids: Option<&[Uid]>,
+        now: Timestamp,
     ) -> Result<Committed<Vec<Uid>>, StoreError> {
         let chunks = self.messages(id)?;
         let deleted = |message: &&Message| message.flags.contains(SystemFlags::DELETED);
@@ -98,30 +107,33 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         drop(chunks);
         gone.sort_unstable();
         gone.dedup();
-        self.expunge_these(id, &gone)?;
+        let keep = self.config.keep_expunged.then_some(now);
+        for piece in gone.chunks(EXPUNGED_AT_ONCE) {
+            let leaving = self.expunging(id, piece, keep)?;
+            self.commit_expunge(leaving)?;
+        }
         Ok(Committed::new(gone, self.log.end()))
     }
 
-    /// Removes messages with any flags; missing messages are skipped.
-    fn expunge_these(&mut self, id: MailboxId, uids: &[Uid]) -> Result<(), StoreError> {
-        let leaving = self.expunging(id, uids)?;
-        self.commit_expunge(leaving)
-    }
-
-    /// Begins to remove messages; `None` if all messages are missing.
+    /// Begins to remove messages with any flags; `None` if all messages are missing. With a time the messages are
+    /// kept.
     pub(crate) fn expunging(
         &mut self,
         id: MailboxId,
         uids: &[Uid],
+        keep: Option<Timestamp>,
     ) -> Result<Option<Leaving>, StoreError> {
         let chunks = self.messages(id)?;
         let mut edit = self.edit(id)?;
         let (mut gone, mut bodies) = (Vec::with_capacity(uids.len()), Vec::new());
+        let mut kept = Vec::new();
         for message in uids.iter().filter_map(|uid| chunks.find(*uid)) {
             edit.head.count_out(message.flags, message.size);
             bodies.push((message.blob.0, u64::from(message.size)));
             edit.change.remove(keys::message(message.uid));
-            if message.own_fields {
+            if keep.is_some() {
+                kept.push((message.uid, message.row()));
+            } else if message.own_fields {
                 edit.change.remove(keys::fields(message.uid));
             }
             gone.push(message.uid);
@@ -134,16 +146,33 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         edit.head.expunged += gone.len() as u32;
         let at = edit.head.mod_seq;
         edit.change.put(keys::expunged(at), encode_expunged(&gone));
+        if let Some(now) = keep {
+            edit.keep(self.log.end(), now, kept);
+        }
         self.shorten_history(&mut edit)?;
-        Ok(Some(Leaving { edit, bodies }))
+        Ok(Some(Leaving {
+            edit,
+            bodies,
+            keeps: keep.is_some(),
+        }))
     }
 
     pub(crate) fn commit_expunge(&mut self, leaving: Option<Leaving>) -> Result<(), StoreError> {
-        let Some(Leaving { edit, bodies }) = leaving else {
+        let Some(Leaving {
+            edit,
+            bodies,
+            keeps,
+        }) = leaving
+        else {
             return Ok(());
         };
+        let id = edit.id;
         self.commit_edit(edit)?;
         self.counts.messages_removed += bodies.len() as u64;
+        if keeps {
+            let octets = bodies.iter().map(|(_, octets)| octets).sum();
+            return self.note_kept(id, bodies.len() as u64, octets);
+        }
         for (blob, octets) in bodies {
             self.count_removed(blob, octets);
         }

@@ -9,7 +9,8 @@ use vere_ports::storage::Storage;
 use crate::error::StoreError;
 use crate::log::Damage;
 use crate::model::{BlobId, MailboxId, MailboxName, Uid};
-use crate::rows::MailboxHead;
+use crate::rows::{KeptCount, MailboxHead};
+use crate::snapshot::Message;
 use crate::store::Store;
 
 /// A fault found in a store.
@@ -46,6 +47,15 @@ pub enum Finding {
         /// Why.
         error: StoreError,
     },
+    /// An expunged message that is kept cannot be read, so it cannot be brought back.
+    Kept {
+        /// The mailbox.
+        mailbox: MailboxId,
+        /// The message.
+        uid: Uid,
+        /// Why.
+        error: StoreError,
+    },
     /// Records of the log are damaged, referenced or not. Metadata may still have their changes, but a backup of this
     /// log alone lacks the changes.
     Log(Damage),
@@ -72,7 +82,11 @@ pub struct CheckReport {
     pub messages: u64,
     /// Octets of messages, each reference counted.
     pub logical_octets: u64,
-    /// Bodies with references.
+    /// Expunged messages that are kept.
+    pub kept_messages: u64,
+    /// Octets of these.
+    pub kept_octets: u64,
+    /// Bodies with references, of kept messages too.
     pub bodies: u64,
     /// Octets of messages, each body counted once.
     pub shared_octets: u64,
@@ -90,6 +104,15 @@ const PARTITIONS: usize = 1_000;
 const FINDINGS_MAX: usize = 1_000;
 
 impl CheckReport {
+    fn count(&mut self, message: &Message, kept: bool) {
+        let (messages, octets) = match kept {
+            true => (&mut self.kept_messages, &mut self.kept_octets),
+            false => (&mut self.messages, &mut self.logical_octets),
+        };
+        *messages += 1;
+        *octets += u64::from(message.size);
+    }
+
     fn found(&mut self, finding: Finding) {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(finding);
@@ -162,10 +185,16 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
         report.accounts += 1;
-        let mailboxes = self.account(name)?.mailboxes.clone();
-        for (mailbox, row) in mailboxes {
-            listed.insert(row.id);
-            if !self.owner(row.id).is_ok_and(|owner| owner == name) {
+        let account = self.account(name)?;
+        let asides = account.asides_by_age().into_iter();
+        let asides = asides.map(|(id, row)| (row.name.clone(), id));
+        let mailboxes = account.mailboxes.iter();
+        let mailboxes = mailboxes.map(|(mailbox, row)| (mailbox.clone(), row.id));
+        let all: Vec<_> = mailboxes.chain(asides).collect();
+        for (mailbox, id) in all {
+            listed.insert(id);
+            let owner = self.any_mailbox(id).map(|mailbox| &mailbox.owner);
+            if !owner.is_ok_and(|owner| owner == name) {
                 report.found(Finding::Unlisted {
                     account: name.clone(),
                     name: mailbox,
@@ -182,20 +211,21 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         bodies: &mut BTreeSet<BlobId>,
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
-        let head = match self.mailbox(id) {
+        let head = match self.any_mailbox(id) {
             Ok(mailbox) => mailbox.head,
             // Deleted: the partition is empty, its version stays.
             Err(StoreError::NoMailbox) => return Ok(()),
             Err(error) => return Err(error),
         };
-        report.mailboxes += 1;
+        let aside = self.kept.is_aside(id);
+        report.mailboxes += u64::from(!aside);
         if !listed.contains(&id) {
             report.found(Finding::Unreachable {
                 mailbox: id,
                 messages: head.messages,
             });
         }
-        let chunks = self.messages(id)?;
+        let chunks = self.any_messages(id)?;
         let mut counted = MailboxHead::new(head.uid_validity);
         let mut reason = None;
         for message in chunks.iter_from(0) {
@@ -206,8 +236,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             if message.mod_seq > head.mod_seq {
                 reason = Some("a mod-sequence is above HIGHESTMODSEQ");
             }
-            report.messages += 1;
-            report.logical_octets += u64::from(message.size);
+            report.count(message, aside);
             if let Err(error) = self.check_body(id, message, bodies, report) {
                 report.found(Finding::Body {
                     mailbox: id,
@@ -216,6 +245,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                 });
             }
         }
+        drop(chunks);
+        reason = self.check_kept(id, &head, bodies, report)?.or(reason);
         let numbers = |head: &MailboxHead| (head.messages, head.unseen, head.deleted, head.octets);
         if numbers(&counted) != numbers(&head) {
             reason = Some("the counters do not match the messages");
@@ -229,10 +260,44 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(())
     }
 
+    /// Reads the kept messages of a mailbox. Returns what is wrong with their numbers.
+    fn check_kept(
+        &mut self,
+        id: MailboxId,
+        head: &MailboxHead,
+        bodies: &mut BTreeSet<BlobId>,
+        report: &mut CheckReport,
+    ) -> Result<Option<&'static str>, StoreError> {
+        let (mut counted, mut reason) = (KeptCount::default(), None);
+        let mut after = Vec::new();
+        while let Some((key, _, row)) = self.kept_row_after(&Partition::Mailbox(id.0), &after)? {
+            for (uid, row) in &row.messages {
+                counted.add(row.size);
+                if *uid >= head.uid_next {
+                    reason = Some("the UID of an expunged message is not below UIDNEXT");
+                }
+                let message = Message::of(*uid, row);
+                report.count(&message, true);
+                if let Err(error) = self.check_body(id, &message, bodies, report) {
+                    report.found(Finding::Kept {
+                        mailbox: id,
+                        uid: *uid,
+                        error,
+                    });
+                }
+            }
+            after = key;
+        }
+        if head.kept.unwrap_or_default() != counted {
+            reason = Some("the counters do not match the expunged messages");
+        }
+        Ok(reason)
+    }
+
     fn check_body(
         &self,
         id: MailboxId,
-        message: &crate::Message,
+        message: &Message,
         bodies: &mut BTreeSet<BlobId>,
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {

@@ -106,7 +106,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         to: MailboxId,
         copies: &[Uid],
     ) -> Result<Committed<()>, StoreError> {
-        let leaving = self.expunging(to, copies)?;
+        let leaving = self.expunging(to, copies, None)?;
         self.commit_expunge(leaving)?;
         Ok(Committed::new((), self.log.end()))
     }
@@ -119,7 +119,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(())
     }
 
-    fn copy_one(
+    /// Adds a message of a mailbox with these keywords to a change of another mailbox.
+    pub(crate) fn copy_one(
         &self,
         from: MailboxId,
         names: &[Keyword],
@@ -146,7 +147,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(())
     }
 
-    fn copied(
+    pub(crate) fn copied(
         &mut self,
         to: MailboxId,
         row: OperationRow,
@@ -179,7 +180,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let (edit, row) = self.copying(from, uids, to, quota, operation)?;
         // Both changes are prepared, and log space for both is reserved, before the first change is logged. After a
         // failed MOVE a client retries, and a copy left behind would then exist twice.
-        let mut leaving = self.expunging(from, &row.sources)?;
+        let mut leaving = self.expunging(from, &row.sources, None)?;
         self.reserve_for(
             edit.iter()
                 .chain(leaving.iter().map(|leaving| &leaving.edit)),
@@ -187,14 +188,17 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let is_behind = from == to && edit.is_some();
         self.commit_copy(edit, &row)?;
         if is_behind {
-            leaving = self.expunging(from, &row.sources)?;
+            leaving = self.expunging(from, &row.sources, None)?;
         }
         self.commit_expunge(leaving)?;
         self.copied(to, row)
     }
 
     /// Reserves log space for all these changes.
-    fn reserve_for<'a>(&mut self, edits: impl Iterator<Item = &'a Edit>) -> Result<(), StoreError> {
+    pub(crate) fn reserve_for<'a>(
+        &mut self,
+        edits: impl Iterator<Item = &'a Edit>,
+    ) -> Result<(), StoreError> {
         let mut octets = 0;
         for edit in edits {
             let record = edit.octets();

@@ -22,6 +22,8 @@ mod check;
 mod committed;
 mod copying;
 mod error;
+mod keepers;
+mod kept;
 mod limits;
 mod log;
 mod mailbox;
@@ -42,9 +44,10 @@ pub use check::{CheckReport, Finding};
 pub use committed::Committed;
 pub use copying::Copied;
 pub use error::StoreError;
+pub use kept::{KeepLimit, KeptAt, KeptMailbox, KeptPiece, LetGo};
 pub use limits::{KEYWORDS_MAX, MESSAGE_OCTETS_MAX, MESSAGES_MAX};
 pub use log::{
-    Damage, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SPARES, SyncJob,
+    Damage, LogFile, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SPARES, SyncJob,
     SyncOutcome,
 };
 pub use model::{

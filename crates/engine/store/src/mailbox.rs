@@ -66,6 +66,14 @@ pub(crate) fn apply_rows(chunks: &mut Chunks, rows: &[RowChange]) -> Result<(), 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// The mailbox in memory, possibly without messages.
     pub(crate) fn mailbox(&mut self, id: MailboxId) -> Result<&mut Mailbox, StoreError> {
+        if self.kept.is_aside(id) {
+            return Err(StoreError::NoMailbox);
+        }
+        self.any_mailbox(id)
+    }
+
+    /// The same, also of a deleted mailbox whose messages are kept.
+    pub(crate) fn any_mailbox(&mut self, id: MailboxId) -> Result<&mut Mailbox, StoreError> {
         if !self.mailboxes.contains_key(&id) {
             let mailbox = self.read_mailbox(id)?;
             if self.mailboxes.len() >= HEADS_MAX {
@@ -98,6 +106,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let head = row(keys::HEAD)?.ok_or(StoreError::NoMailbox)?;
         let owner = row(keys::OWNER)?.ok_or(StoreError::NoMailbox)?;
         let owner = std::str::from_utf8(&owner).ok();
+        let mut head = MailboxHead::decode(&head).ok_or_else(bad)?;
+        if head.kept.is_none() {
+            head.kept = Some(self.count_kept(&partition)?);
+        }
         let mut keywords = Vec::new();
         for row in self
             .pending
@@ -112,7 +124,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                 .and_then(|name| AccountName::parse(name).ok())
                 .ok_or_else(bad)?,
             version: self.pending.version(&self.meta, &partition)?,
-            head: MailboxHead::decode(&head).ok_or_else(bad)?,
+            head,
             keywords: Arc::new(keywords),
             messages: None,
             used: 0,
@@ -121,12 +133,18 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
 
     /// The messages of a mailbox, read if they are not in memory. A clone shares everything.
     pub(crate) fn messages(&mut self, id: MailboxId) -> Result<Chunks, StoreError> {
-        if let Some(chunks) = &self.mailbox(id)?.messages {
+        self.mailbox(id)?;
+        self.any_messages(id)
+    }
+
+    /// The same, also of a deleted mailbox whose messages are kept.
+    pub(crate) fn any_messages(&mut self, id: MailboxId) -> Result<Chunks, StoreError> {
+        if let Some(chunks) = &self.any_mailbox(id)?.messages {
             return Ok(chunks.clone());
         }
         let chunks = self.read_messages(id)?;
         self.resident += chunks.resident();
-        self.mailbox(id)?.messages = Some(chunks.clone());
+        self.any_mailbox(id)?.messages = Some(chunks.clone());
         self.make_room(id);
         Ok(chunks)
     }
@@ -317,7 +335,13 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
 
     /// Begins a change of a mailbox.
     pub(crate) fn edit(&mut self, id: MailboxId) -> Result<Edit, StoreError> {
-        let mailbox = self.mailbox(id)?;
+        self.mailbox(id)?;
+        self.any_edit(id)
+    }
+
+    /// The same, also of a deleted mailbox whose messages are kept.
+    pub(crate) fn any_edit(&mut self, id: MailboxId) -> Result<Edit, StoreError> {
+        let mailbox = self.any_mailbox(id)?;
         let mut head = mailbox.head;
         if head.mod_seq.0 >= MOD_SEQ_MAX {
             return Err(StoreError::NumbersUsedUp);

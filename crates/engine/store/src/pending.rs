@@ -2,6 +2,7 @@
 //! far: whoever looks for a row looks here first.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
 
 use vere_ports::mail_meta::{Batch, MetaEngine, Partition, RowChange};
 
@@ -10,6 +11,9 @@ use crate::rows::keys;
 
 /// Of each row, the last value and the batch it came with.
 type Rows = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
+
+/// A key and its value.
+type Row = (Vec<u8>, Vec<u8>);
 
 #[derive(Debug, Default)]
 struct Changed {
@@ -160,6 +164,41 @@ impl Pending {
             }
         }
         Ok(meta.row(partition, key)?)
+    }
+
+    /// The first row, not of a message, whose key begins with `prefix` and sorts after `after`.
+    pub(crate) fn row_after<M: MetaEngine>(
+        &self,
+        meta: &M,
+        partition: &Partition,
+        prefix: &[u8],
+        after: &[u8],
+    ) -> Result<Option<Row>, StoreError> {
+        let changed = self.partitions.get(partition);
+        let from = match after {
+            [] => Bound::Included(prefix),
+            after => Bound::Excluded(after),
+        };
+        let range = changed.map(|changed| changed.rows.range::<[u8], _>((from, Bound::Unbounded)));
+        let logged = range
+            .into_iter()
+            .flatten()
+            .take_while(|(key, _)| key.starts_with(prefix))
+            .find_map(|(key, (_, value))| Some((key.clone(), value.clone()?)));
+        let mut found = None;
+        if changed.is_none_or(|changed| changed.cleared.is_none()) {
+            meta.scan_after(partition, prefix, after, &mut |key, value| {
+                // A logged value or removal takes the place of the applied row.
+                if changed.is_none_or(|changed| !changed.rows.contains_key(key)) {
+                    found = Some((key.to_vec(), value.to_vec()));
+                }
+                found.is_none()
+            })?;
+        }
+        Ok(match (found, logged) {
+            (Some(found), Some(logged)) => Some(found.min(logged)),
+            (found, logged) => found.or(logged),
+        })
     }
 
     /// The rows, not of messages, whose keys begin with `prefix`.

@@ -1,9 +1,11 @@
 //! The rows of partitions: keys and encoded values. `docs/internals/store-log.md` draws the encoding.
 
 mod codec;
+mod kept;
 pub(crate) mod keys;
 
 use codec::{Reader, Writer};
+pub(crate) use kept::{AsideRow, KEPT_ROW_MAX, KeptCount, KeptRow, Referring};
 
 use crate::model::{BlobId, InternalDate, MailboxId, ModSeq, SpecialUse, SystemFlags, Uid};
 
@@ -76,6 +78,8 @@ pub(crate) struct MailboxHead {
     pub(crate) expunged: u32,
     /// The range of numbers of remembered operations: the oldest and the next.
     pub(crate) operations: (u64, u64),
+    /// Expunged messages that are kept. A program without kept messages leaves the number unknown.
+    pub(crate) kept: Option<KeptCount>,
 }
 
 impl MailboxHead {
@@ -92,11 +96,12 @@ impl MailboxHead {
             octets: 0,
             expunged: 0,
             operations: (0, 0),
+            kept: Some(KeptCount::default()),
         }
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        Writer::new(VERSION)
+        let writer = Writer::new(VERSION)
             .u32(self.uid_validity)
             .u32(self.uid_next.get())
             .u64(self.mod_seq.0)
@@ -108,8 +113,12 @@ impl MailboxHead {
             .u64(self.octets)
             .u32(self.expunged)
             .u64(self.operations.0)
-            .u64(self.operations.1)
-            .done()
+            .u64(self.operations.1);
+        match self.kept {
+            None => writer.done(),
+            // Older programs ignore octets behind the fields that they know.
+            Some(kept) => writer.u32(kept.messages).u64(kept.octets).done(),
+        }
     }
 
     pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
@@ -126,6 +135,13 @@ impl MailboxHead {
             octets: reader.u64()?,
             expunged: reader.u32()?,
             operations: (reader.u64()?, reader.u64()?),
+            kept: match reader.is_empty() {
+                true => None,
+                false => Some(KeptCount {
+                    messages: reader.u32()?,
+                    octets: reader.u64()?,
+                }),
+            },
         })
     }
 
@@ -390,6 +406,11 @@ mod tests {
         head.count_in(SystemFlags::DELETED, 10);
         assert_eq!((head.unseen, head.deleted, head.octets), (1, 1, 10));
         assert_eq!(MailboxHead::decode(&head.encode()), Some(head));
+        // The counters of a program that kept nothing.
+        let older = &head.encode()[..head.encode().len() - 12];
+        head.kept = None;
+        assert_eq!(MailboxHead::decode(older), Some(head));
+        assert_eq!(head.encode(), older);
         let fields = RecipientFields {
             return_path: Some(Box::default()),
             delivered_to: None,

@@ -11,8 +11,11 @@ use crate::account::{Account, Emptying};
 use crate::batch::{self, Change};
 use crate::body::BodyReader;
 use crate::error::StoreError;
+use crate::keepers::Keepers;
 use crate::log::format::{RECORD_HEAD, RecordKind};
-use crate::log::{Log, OpenError, OpenReport, Position, SPARES, SyncJob, SyncOutcome, io_error};
+use crate::log::{
+    Log, LogFile, OpenError, OpenReport, Position, SPARES, SyncJob, SyncOutcome, io_error,
+};
 use crate::mailbox::Mailbox;
 use crate::model::{MailboxId, MailboxName, SpecialUse};
 use crate::pending::Pending;
@@ -48,6 +51,8 @@ pub struct StoreConfig {
     pub expunged_max: u32,
     /// Rows of deleted mailboxes removed per step.
     pub removed_at_once: u32,
+    /// Whether expunged messages are kept until [`Store::let_go`].
+    pub keep_expunged: bool,
     /// Octets of the disk kept in reserve, for removing messages when the disk is full.
     pub spare: ByteSize,
     /// Which accounts share equal content of separate deliveries.
@@ -68,6 +73,7 @@ impl Default for StoreConfig {
             new_account: Vec::new(),
             expunged_max: 100_000,
             removed_at_once: 2_000,
+            keep_expunged: false,
             spare: ByteSize::new(0),
             sharing: Sharing::default(),
             log_id: 0,
@@ -114,6 +120,7 @@ pub struct Store<S: Storage, M: MetaEngine> {
     pub(crate) accounts: HashMap<AccountName, Account>,
     pub(crate) mailboxes: HashMap<MailboxId, Mailbox>,
     pub(crate) emptying: Emptying,
+    pub(crate) kept: Keepers,
     /// Octets that messages take in memory, and the use that comes next.
     pub(crate) resident: usize,
     pub(crate) uses: u64,
@@ -156,6 +163,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             accounts: HashMap::new(),
             mailboxes: HashMap::new(),
             emptying: Emptying::default(),
+            kept: Keepers::default(),
             resident: 0,
             uses: FIRST_USE,
             ahead: FIRST_USE,
@@ -238,6 +246,17 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// [`StoreError::Failed`].
     pub fn persist(&mut self) -> Result<(), StoreError> {
         Ok(self.meta.persist()?)
+    }
+
+    /// Returns the files of the log that together hold every change before [`Store::synced`], for a copy. A copy of
+    /// these octets opens as a store of its own, which has everything that was safe. Until the copy is made, no segment
+    /// may be reclaimed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`] if the length of a file cannot be read.
+    pub fn log_files(&self) -> Result<Vec<LogFile>, StoreError> {
+        self.log.files()
     }
 
     /// Returns a reader for the bodies written until now, independent of the store.

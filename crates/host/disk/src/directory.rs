@@ -4,6 +4,7 @@
 //! processes use a store at once (the running system and the commands), each process sees the
 //! changes of the others once they are reported as done, and both stores pass the same tests.
 
+mod copying;
 mod file;
 mod format;
 mod sqlite;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use vere_ports::directory::{DirectoryStore, StoreError};
 use vere_settings::DirectoryStore as Place;
 
+pub use copying::copy_database;
 pub use file::FileStore;
 pub use sqlite::SqliteStore;
 

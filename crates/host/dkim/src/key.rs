@@ -26,6 +26,8 @@ use rustls_pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer};
 use serde::{Deserialize, Serialize};
 use vere_units::{Secret, Timestamp};
 
+use crate::waiting::Waiting;
+
 /// The version of files written by this code, and the newest version that can be read.
 const FILE_VERSION: u32 = 1;
 /// Octets of text in one string of a TXT record (RFC 1035 section 3.3).
@@ -42,6 +44,9 @@ pub enum KeyError {
     /// The content of the file is no key, with the reason.
     #[error("{0} is no key: {1}")]
     Malformed(PathBuf, String),
+    /// The file of a waiting key is damaged, with the reason; the key waits.
+    #[error("{0} does not say why its key waits: {1}")]
+    Waiting(PathBuf, String),
     /// A newer program wrote the file.
     #[error("{0} has format version {1}, this program reads up to {FILE_VERSION}")]
     Version(PathBuf, u32),
@@ -114,6 +119,8 @@ pub struct StoredKey {
     pub active_from: Timestamp,
     /// The time from which the key does not sign any more, and the record may leave the DNS.
     pub retire_at: Option<Timestamp>,
+    /// Present while the key waits until its record is seen; the store keeps it in a file beside the key.
+    pub waits: Option<Waiting>,
     /// The public half as the `p=` tag has it, before base64.
     pub public: Vec<u8>,
     private: Secret<Vec<u8>>,
@@ -162,6 +169,7 @@ impl StoredKey {
             created: now,
             active_from,
             retire_at: None,
+            waits: None,
             public,
             private: Secret::new(private),
         })
@@ -170,7 +178,15 @@ impl StoredKey {
     /// Whether the key may sign at this time, if no younger key signs.
     #[must_use]
     pub fn is_active(&self, now: Timestamp) -> bool {
-        self.active_from <= now && self.retire_at.is_none_or(|retire| retire > now)
+        self.waits.is_none()
+            && self.active_from <= now
+            && self.retire_at.is_none_or(|retire| retire > now)
+    }
+
+    /// Whether the key is to sign later, by its time or because its record was not seen yet.
+    #[must_use]
+    pub fn is_to_come(&self, now: Timestamp) -> bool {
+        !self.is_retired(now) && (self.waits.is_some() || self.active_from > now)
     }
 
     /// Whether the key is retired at this time.
@@ -275,6 +291,7 @@ impl StoredKey {
             created: at(file.created),
             active_from: at(file.active_from),
             retire_at: file.retire_at.map(at),
+            waits: None,
             public: decode(&file.public)?,
             private: Secret::new(decode(&file.private)?),
         })
@@ -316,7 +333,7 @@ fn generate_rsa(bits: usize) -> Result<(Vec<u8>, Vec<u8>), KeyError> {
     if !RSA_BITS.contains(&bits) {
         return Err(KeyError::Bits(bits));
     }
-    let key = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, bits).map_err(library)?;
+    let key = rsa::PrivateKey::new(&mut getrandom::SysRng, bits).map_err(library)?;
     let private = key.to_pkcs1_der().map_err(library)?;
     let public = key.to_public_key().to_public_key_der().map_err(library)?;
     Ok((public.as_bytes().to_vec(), private.as_bytes().to_vec()))

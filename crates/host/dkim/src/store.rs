@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use vere_units::Timestamp;
 
 use crate::key::{KeyAlgorithm, KeyError, StoredKey, check_name};
+use crate::waiting::{self, Waiting};
 
 /// Octets of a key's file; the largest has some 4,500.
 const FILE_MAX: u64 = 64 * 1024;
@@ -41,7 +42,8 @@ impl KeyStore {
             if check_name(&domain).is_err() || !self.folder.join(&domain).is_dir() {
                 continue;
             }
-            for file in names(&self.folder.join(&domain))? {
+            let files = names(&self.folder.join(&domain))?;
+            for file in &files {
                 let Some(selector) = file.strip_suffix(".toml") else {
                     continue;
                 };
@@ -49,10 +51,20 @@ impl KeyStore {
                     let many = io::Error::other(format!("more than {KEYS_MAX} keys"));
                     return Err(KeyError::File(self.folder.clone(), many));
                 }
-                match self.read(&domain, selector) {
-                    Ok(key) => keys.push(key),
-                    Err(error) => wrong.push(error),
+                let mut key = match self.read(&domain, selector) {
+                    Ok(key) => key,
+                    Err(error) => {
+                        wrong.push(error);
+                        continue;
+                    }
+                };
+                let beside = format!("{selector}.{}", waiting::EXTENSION);
+                if files.binary_search(&beside).is_ok() {
+                    let (waits, error) = self.waits(&key);
+                    key.waits = Some(waits);
+                    wrong.extend(error);
                 }
+                keys.push(key);
             }
         }
         keys.sort_by(|a, b| {
@@ -65,6 +77,29 @@ impl KeyStore {
         self.folder.join(domain).join(format!("{selector}.toml"))
     }
 
+    fn waiting_path(&self, key: &StoredKey) -> PathBuf {
+        self.path(&key.domain, &key.selector)
+            .with_extension(waiting::EXTENSION)
+    }
+
+    /// What the file beside a key says. With a damaged file the key waits, too: a key that signs has no such file.
+    fn waits(&self, key: &StoredKey) -> (Waiting, Option<KeyError>) {
+        let path = self.waiting_path(key);
+        let mut text = String::new();
+        let read = File::open(&path).and_then(|file| file.take(FILE_MAX).read_to_string(&mut text));
+        let waits = match read {
+            Ok(_) => Waiting::from_text(&text).map_err(|why| KeyError::Waiting(path, why)),
+            Err(error) => Err(KeyError::File(path, error)),
+        };
+        match waits {
+            Ok(waits) => (waits, None),
+            Err(error) => {
+                let since = key.created;
+                (Waiting { since, keep: None }, Some(error))
+            }
+        }
+    }
+
     fn read(&self, domain: &str, selector: &str) -> Result<StoredKey, KeyError> {
         check_name(selector)?;
         let path = self.path(domain, selector);
@@ -74,7 +109,7 @@ impl KeyStore {
         StoredKey::from_text(&path, domain, selector, &text)
     }
 
-    /// Writes a new key.
+    /// Writes a new key. A crash in between leaves no key that signs before its record is seen.
     ///
     /// # Errors
     /// [`KeyError::Exists`] when the domain has a key with this selector; errors of the operating
@@ -84,7 +119,57 @@ impl KeyStore {
         if path.exists() {
             return Err(KeyError::Exists(path));
         }
+        if let Some(waits) = key.waits {
+            check_name(&key.domain)?;
+            check_name(&key.selector)?;
+            let path = self.waiting_path(key);
+            let failed = |error| KeyError::File(path.clone(), error);
+            let folder = self.folder.join(&key.domain);
+            make_folder(&folder).map_err(failed)?;
+            write_file(&folder, &path, &waits.to_text()).map_err(failed)?;
+        }
         self.write(key)
+    }
+
+    /// Lets a waiting key sign from `active_from` on, or from now on if `at_once`. Predecessors among `others`, keys of
+    /// the same domain and algorithm, get their end first: a crash in between leaves a key that waits, and
+    /// the same call completes the change.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn activate(
+        &self,
+        key: &StoredKey,
+        others: &[StoredKey],
+        now: Timestamp,
+        at_once: bool,
+    ) -> Result<(), KeyError> {
+        let from = match at_once {
+            true => key.active_from.min(now),
+            false => key.active_from,
+        };
+        if let Some(keep) = key.waits.and_then(|waits| waits.keep) {
+            let end = from.max(now) + keep;
+            // A key that was removed meanwhile, such as a stolen key, stays removed.
+            let is_there = |other: &&StoredKey| self.path(&other.domain, &other.selector).exists();
+            let before = others.iter().filter(|other| precedes(other, key));
+            for other in before.filter(is_there) {
+                let mut other = other.clone();
+                other.retire_at = Some(end);
+                self.write(&other)?;
+            }
+        }
+        if from != key.active_from {
+            let mut key = key.clone();
+            key.active_from = from;
+            self.write(&key)?;
+        }
+        let path = self.waiting_path(key);
+        let removed = match fs::remove_file(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            removed => removed.and_then(|()| File::open(self.folder.join(&key.domain))?.sync_all()),
+        };
+        removed.map_err(|error| KeyError::File(path, error))
     }
 
     /// Writes a key whose times have changed, whole or not at all.
@@ -107,7 +192,12 @@ impl KeyStore {
     /// The system's.
     pub fn remove(&self, key: &StoredKey) -> Result<(), KeyError> {
         let path = self.path(&key.domain, &key.selector);
-        fs::remove_file(&path).map_err(|error| KeyError::File(path, error))
+        fs::remove_file(&path).map_err(|error| KeyError::File(path, error))?;
+        let beside = self.waiting_path(key);
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(KeyError::File(beside, error)),
+            _ => Ok(()),
+        }
     }
 
     /// A value that changes with every change of a key, to decide whether to read the keys again.
@@ -123,6 +213,15 @@ impl KeyStore {
             })
             .collect()
     }
+}
+
+/// Whether a key signs until its successor does, and has no end yet.
+fn precedes(other: &StoredKey, key: &StoredKey) -> bool {
+    other.domain == key.domain
+        && other.algorithm == key.algorithm
+        && other.selector != key.selector
+        && other.waits.is_none()
+        && other.retire_at.is_none()
 }
 
 /// The youngest key of each algorithm that signs for a domain at this time. `keys` may be of any

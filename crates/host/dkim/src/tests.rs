@@ -271,3 +271,82 @@ fn records_are_cut_into_strings_and_names_are_checked() {
     let small = StoredKey::generate("a.b", "s", KeyAlgorithm::RsaSha256, 1024, NOW, NOW);
     assert!(matches!(small, Err(KeyError::Bits(1024))));
 }
+
+/// A key of Ed25519 with this selector that waits for its record.
+fn waiting(selector: &str, keep: Option<u64>) -> StoredKey {
+    let mut key = keys()[1].clone();
+    key.selector = selector.to_owned();
+    key.waits = Some(Waiting {
+        since: NOW,
+        keep: keep.map(days),
+    });
+    key
+}
+
+fn signs(store: &KeyStore, now: Timestamp) -> Vec<String> {
+    let (all, _) = store.keys().expect("read");
+    let keys = signing(&all, "example.org", now).into_iter();
+    keys.map(|key| key.selector.clone()).collect()
+}
+
+#[test]
+fn a_key_waits_until_its_record_is_seen_and_its_predecessor_signs_until_then() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = KeyStore::new(folder.path());
+    // A key of an earlier version has no file beside it, and signs.
+    let mut old = keys()[1].clone();
+    old.selector = "old".to_owned();
+    store.add(&old).expect("written");
+    let mut next = waiting("next", Some(7));
+    next.active_from = NOW + days(2);
+    store.add(&next).expect("written");
+    let (all, wrong) = store.keys().expect("read");
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let next = all.iter().find(|key| key.selector == "next");
+    let next = next.expect("the key");
+    assert_eq!(next.waits, waiting("next", Some(7)).waits);
+    assert_eq!(signs(&store, NOW + days(90)), ["old"], "without a record");
+    // The record is seen before the time of the key.
+    store.activate(next, &all, NOW, false).expect("activated");
+    assert_eq!(signs(&store, NOW + days(1)), ["old"]);
+    assert_eq!(signs(&store, NOW + days(2)), ["next"]);
+    let (all, _) = store.keys().expect("read");
+    let old = all.iter().find(|key| key.selector == "old").expect("kept");
+    assert_eq!(old.retire_at, Some(NOW + days(9)));
+    assert_eq!(all.iter().filter(|key| key.waits.is_some()).count(), 0);
+    // Once more, as after an answer that was lost.
+    store.activate(next, &all, NOW, false).expect("activated");
+}
+
+#[test]
+fn a_key_that_is_activated_at_once_signs_before_its_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = KeyStore::new(folder.path());
+    let mut key = waiting("next", None);
+    key.active_from = NOW + days(2);
+    store.add(&key).expect("written");
+    store.activate(&key, &[], NOW, true).expect("activated");
+    assert_eq!(signs(&store, NOW), ["next"]);
+}
+
+#[test]
+fn a_crash_in_between_leaves_no_key_that_signs_too_early_and_none_that_ends_too_soon() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = KeyStore::new(folder.path());
+    // Only the first file was written: no key yet, and the key that is made later waits.
+    let path = folder.path().join("example.org/next.waiting");
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+    std::fs::write(&path, "version = 1\nsince = 1\n").expect("written");
+    assert_eq!(store.keys().expect("read").0.len(), 0);
+    // A damaged file is named, and the key waits.
+    let key = waiting("next", Some(7));
+    store.add(&key).expect("written");
+    for damaged in ["", "since = 1\n", "version = 2\nsince = 1\n", "\0"] {
+        std::fs::write(&path, damaged).expect("written");
+        let (all, wrong) = store.keys().expect("read");
+        assert_eq!((all.len(), wrong.len()), (1, 1), "{damaged:?}");
+        assert!(all[0].waits.is_some() && signs(&store, NOW).is_empty());
+    }
+    store.remove(&key).expect("removed");
+    assert!(!path.exists());
+}

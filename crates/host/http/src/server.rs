@@ -1,153 +1,184 @@
-//! A small server (HTTP/1.1): one request per connection, and everything that a client may hold is bounded.
+//! The one server of this system (HTTP/1.1): metrics, challenges of authorities, and the web server for mail programs.
+//!
+//! A connection carries one request, and everything that a client may hold is bounded ([`Bounds`]): there is no idle connection, no
+//! second request whose beginning could be disputed, and no multiplexing (HTTP/2). The routes are a [`Router`] of axum.
 
-use std::convert::Infallible;
+mod places;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::watch;
 use tokio::time::timeout;
+use tower_service::Service as _;
 
-/// Longest request line with its header; a body is not read.
-const REQUEST_OCTETS_MAX: usize = 8 * 1024;
-/// Longest wait for a whole header.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// A connection is closed after this time, also one whose client reads slowly.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
+pub use places::{Counts, Places, client};
+
+/// The least bound of a header that the library takes.
+pub const HEADER_OCTETS_MIN: usize = 8 * 1024;
 /// Wait after an error of accept, such as no free descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves connections of `listener` until the future is dropped: at most `connections_max` at once, further ones
-/// wait. `respond` answers a method and a path; `name` names the listener in the log.
-pub async fn serve<F>(listener: TcpListener, name: &'static str, connections_max: usize, respond: F)
+/// What the clients of a listener may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Connections at once. Beyond them the oldest connection of the busiest client is closed.
+    pub connections_max: usize,
+    /// Connections of one IPv4 address or one IPv6 /64; further ones are closed.
+    pub per_client_max: usize,
+    /// Octets of a request line with its header, at least [`HEADER_OCTETS_MIN`].
+    pub header_octets_max: usize,
+    /// Longest wait for a whole header, from the end of the handshake.
+    pub header_timeout: Duration,
+    /// Longest time of a connection, also of one whose client reads slowly.
+    pub connection_timeout: Duration,
+}
+
+impl Bounds {
+    /// The bounds of listeners for operators and authorities, with this number of connections, whosever they are.
+    #[must_use]
+    pub const fn of_few(connections_max: usize) -> Self {
+        Self {
+            connections_max,
+            per_client_max: usize::MAX,
+            header_octets_max: HEADER_OCTETS_MIN,
+            header_timeout: Duration::from_secs(5),
+            connection_timeout: Duration::from_secs(15),
+        }
+    }
+}
+
+/// The address of the client, an extension of each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Client(pub SocketAddr);
+
+/// A listener's name in the log, its bounds, which may change, and its connections.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    name: &'static str,
+    bounds: watch::Receiver<Bounds>,
+    places: Arc<Places>,
+}
+
+impl Terms {
+    /// Terms without a connection yet; listeners that share the terms share the bounds.
+    #[must_use]
+    pub fn new(name: &'static str, bounds: watch::Receiver<Bounds>) -> Self {
+        Self {
+            name,
+            bounds,
+            places: Arc::default(),
+        }
+    }
+
+    /// Terms whose bounds never change.
+    #[must_use]
+    pub fn fixed(name: &'static str, bounds: Bounds) -> Self {
+        // The last bounds stay readable without a sender.
+        Self::new(name, watch::channel(bounds).1)
+    }
+
+    /// The connections.
+    #[must_use]
+    pub fn places(&self) -> Arc<Places> {
+        Arc::clone(&self.places)
+    }
+}
+
+/// Serves connections of `listener` in the clear until the future is dropped.
+pub async fn serve(listener: TcpListener, terms: Terms, routes: Router) {
+    serve_with(listener, terms, routes, |stream| async { Ok(stream) }).await;
+}
+
+/// Serves connections of `listener` behind a handshake, which has the time of the connection, until the future is dropped.
+pub async fn serve_with<S, F, H>(listener: TcpListener, terms: Terms, routes: Router, handshake: H)
 where
-    F: Fn(&Method, &str) -> Response<Full<Bytes>> + Clone + Send + Sync + 'static,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    F: Future<Output = io::Result<S>> + Send + 'static,
+    H: Fn(TcpStream) -> F,
 {
-    let places = Arc::new(Semaphore::new(connections_max));
+    let name = terms.name;
     loop {
-        // The semaphore is never closed.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return;
-        };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, client) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, listener = name, "connection cannot be taken");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        let respond = respond.clone();
+        let bounds = *terms.bounds.borrow();
+        let Some(place) = terms.places.enter(client.ip(), &bounds) else {
+            tracing::debug!(%client, listener = name, "connection closed: the client has enough");
+            continue;
+        };
+        let (handshake, routes) = (handshake(stream), routes.clone());
         tokio::spawn(async move {
-            let served = timeout(CONNECTION_TIMEOUT, connection(stream, respond)).await;
-            if let Ok(Err(error)) = served {
-                tracing::debug!(%error, listener = name, "connection ended");
+            let connection = async {
+                let stream = handshake.await?;
+                one_request(stream, client, routes, &bounds).await
+            };
+            tokio::select! {
+                served = timeout(bounds.connection_timeout, connection) => match served {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => tracing::debug!(%client, %error, listener = name, "connection ended"),
+                    Err(_) => tracing::debug!(%client, listener = name, "connection closed: it took too long"),
+                },
+                () = place.evicted() => {
+                    tracing::debug!(%client, listener = name, "connection closed: another needs its place");
+                }
             }
-            drop(place);
         });
     }
 }
 
-async fn connection<F>(stream: TcpStream, respond: F) -> hyper::Result<()>
+async fn one_request<S>(
+    stream: S,
+    client: SocketAddr,
+    routes: Router,
+    bounds: &Bounds,
+) -> io::Result<()>
 where
-    F: Fn(&Method, &str) -> Response<Full<Bytes>>,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(|request: Request<Incoming>| {
-        let response = respond(request.method(), request.uri().path());
-        async move { Ok::<_, Infallible>(response) }
+    let service = service_fn(move |request: Request<Incoming>| {
+        let mut routes = routes.clone();
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(Client(client));
+        async move { routes.call(request).await }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST_TIMEOUT)
-        .max_buf_size(REQUEST_OCTETS_MAX)
+        .header_read_timeout(bounds.header_timeout)
+        .max_buf_size(bounds.header_octets_max.max(HEADER_OCTETS_MIN))
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service)
         .await
+        .map_err(io::Error::other)
 }
 
 /// A response of one piece with a content type.
 #[must_use]
-pub fn content(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+pub fn content(status: StatusCode, kind: &'static str, body: String) -> Response {
+    let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::time::Instant;
-
-    use super::*;
-
-    /// More than the buffers of a connection within the machine take.
-    const LARGE: usize = 64 << 20;
-
-    async fn client(listener: std::net::SocketAddr, request: &str) -> TcpStream {
-        let mut client = TcpStream::connect(listener).await.unwrap();
-        client.write_all(request.as_bytes()).await.unwrap();
-        client
-    }
-
-    /// A server of one place, and how long a client waits behind another that sends `first` and no more.
-    async fn waits_behind(first: &str) -> Duration {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let respond = |_: &Method, path: &str| {
-            let size = if path == "/large" { LARGE } else { 2 };
-            content(StatusCode::OK, "text/plain", "x".repeat(size))
-        };
-        let server = tokio::spawn(serve(listener, "test", 1, respond));
-        let began = Instant::now();
-        let _holder = client(address, first).await;
-        let mut next = client(address, "GET /small HTTP/1.1\r\nhost: a\r\n\r\n").await;
-        let mut text = String::new();
-        next.read_to_string(&mut text).await.unwrap();
-        assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
-        assert!(text.ends_with("\r\n\r\nxx"), "{text}");
-        server.abort();
-        began.elapsed()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nobody_holds_a_place_for_longer_than_a_connection_lasts() {
-        for (first, longest) in [
-            ("GET /large HTTP/1.1\r\nhost: a\r\n\r\n", CONNECTION_TIMEOUT),
-            ("GET /small HTTP/1.1\r\nhost: a\r\n", REQUEST_TIMEOUT),
-            ("", REQUEST_TIMEOUT),
-            ("GET /small HTTP/1.1\r\nhost: a\r\n\r\n", Duration::ZERO),
-        ] {
-            let waited = waits_behind(first).await;
-            let range = longest..longest + Duration::from_secs(1);
-            assert!(range.contains(&waited), "{waited:?} behind {first:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_header_above_the_bound_ends_the_connection() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let respond = |_: &Method, _: &str| content(StatusCode::OK, "text/plain", String::new());
-        let server = tokio::spawn(serve(listener, "test", 1, respond));
-        let long = "a".repeat(2 * REQUEST_OCTETS_MAX);
-        let mut sender = client(address, "GET / HTTP/1.1\r\nx: ").await;
-        // The server may close before it has read everything.
-        let _ = sender.write_all(long.as_bytes()).await;
-        let mut answer = Vec::new();
-        let _ = sender.read_to_end(&mut answer).await;
-        let answer = String::from_utf8_lossy(&answer);
-        assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
-        server.abort();
-    }
 }

@@ -4,6 +4,7 @@
 //! `{"ok": VALUE}` or `{"error": TEXT}`. The permissions of the socket's file decide who may connect: the owner only.
 
 mod error;
+mod log_hold;
 mod quarantine;
 pub mod queues;
 mod requests;
@@ -22,11 +23,14 @@ use vere_settings::Settings;
 pub use vere_delivery::{Acted, Action, HoldOutcome, MessageChange, Selection};
 
 pub use error::{AskError, Peer};
+pub use log_hold::{HeldFile, HeldLog, LogHold};
 pub use quarantine::{
     HeaderField, QuarantineActed, QuarantineAction, QuarantineRow, QuarantineSelection,
     QuarantineText, SenderRow,
 };
-pub use requests::{OrderChange, Request, StoreRequest, TopOrder};
+pub use requests::{
+    Expunged, ExpungedAfter, OrderChange, Request, StoreRequest, TopOrder, Undelete,
+};
 pub use rows::{HoldRow, MessageRow, OrderRow, QueueRow, ReplicaLine};
 pub use top::{Budget, HeaviestClient, TopSample, TopTotals};
 

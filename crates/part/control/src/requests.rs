@@ -179,6 +179,74 @@ pub enum StoreRequest {
         /// The address of the account.
         account: String,
     },
+    /// The mailboxes of an account, deleted ones with kept messages too: a list of `MailboxRow`.
+    Mailboxes {
+        /// The address of the account.
+        account: String,
+    },
+    /// Expunged messages that are kept: an `ExpungedPage`.
+    Expunged(Expunged),
+    /// Brings expunged messages back, or says which would come back: an `UndeletedPage`.
+    Undelete(Undelete),
+    /// Lets go of expunged messages by one step: a `PurgedPage`.
+    PurgeExpunged {
+        /// The address of the account.
+        account: String,
+        /// The name of one mailbox.
+        #[serde(default)]
+        mailbox: Option<String>,
+    },
+    /// Holds the log for a backup as long as the connection is open: a [`HeldLog`](crate::HeldLog).
+    HoldLog,
+}
+
+/// Selects expunged messages of an account, a page of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Expunged {
+    /// The address of the account.
+    pub account: String,
+    /// The name of one mailbox, which may be deleted.
+    #[serde(default)]
+    pub mailbox: Option<String>,
+    /// UIDs that select messages, at most 1,000; without any, all messages.
+    #[serde(default)]
+    pub uids: Vec<u32>,
+    /// Message-IDs that select messages, at most 100; without any, all messages.
+    #[serde(default)]
+    pub message_ids: Vec<String>,
+    /// Only messages expunged at this time or later, in milliseconds since 1970.
+    #[serde(default)]
+    pub since: Option<u64>,
+    /// Only messages behind this place, which the page before named.
+    #[serde(default)]
+    pub after: Option<ExpungedAfter>,
+    /// The most messages of the page; messages of one change stay together.
+    #[serde(default)]
+    pub limit: Option<u32>,
+}
+
+/// A place in the list of expunged messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpungedAfter {
+    /// The mailbox.
+    pub mailbox: u64,
+    /// The change that expunged the messages.
+    pub position: u64,
+    /// The first UID of its piece.
+    pub first: u32,
+}
+
+/// Which messages come back, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Undelete {
+    /// The messages.
+    pub of: Expunged,
+    /// The mailbox that gets the messages, made if it is missing; absent for the mailbox of each message.
+    #[serde(default)]
+    pub to: Option<String>,
+    /// Nothing is changed.
+    #[serde(default)]
+    pub dry_run: bool,
 }
 
 /// A change of what holds for a destination.

@@ -7,13 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use vere_net::tls::{Fingerprint, KeyHolder, Shown};
+use vere_net::tls::{Fingerprint, KeyHolder, RemoteCertificates, Shown};
 use vere_signwire::{Answer, Certificate, Frame, Reason, Request};
 
 /// Longest wait for an answer; all connections of the thread wait as well.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long no question is asked once a signer has not answered in time.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How often the signer is asked for certificates, before the first answer and after that.
+const CALL: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_secs(2);
 
 /// The certificates of a signer at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,6 +140,52 @@ impl KeyHolder for SignerClient {
             other => Err(unexpected(&other)),
         }
     }
+}
+
+/// Shows the signer's certificates, for ever; `told` is called after each answer. While the signer is away, the last known certificates
+/// are shown. `purpose` is for the log.
+pub fn follow(
+    signer: &SignerClient,
+    shown: &RemoteCertificates,
+    purpose: &'static str,
+    told: impl Fn(),
+) {
+    let mut revision = None;
+    loop {
+        match look(signer, shown, purpose, revision) {
+            Ok(now) => {
+                revision = Some(now);
+                told();
+            }
+            Err(error) if revision.is_some() => {
+                tracing::warn!(%error, "the signer tells no certificates; the last ones are shown");
+            }
+            Err(error) => tracing::debug!(%error, "the signer tells no certificates yet"),
+        }
+        std::thread::sleep(match revision {
+            Some(_) => LOOK,
+            None => CALL,
+        });
+    }
+}
+
+fn look(
+    signer: &SignerClient,
+    shown: &RemoteCertificates,
+    purpose: &'static str,
+    known: Option<u64>,
+) -> io::Result<u64> {
+    let revision = signer.revision()?;
+    if known == Some(revision) {
+        return Ok(revision);
+    }
+    let certificates = signer.certificates()?;
+    tracing::info!(
+        certificates = certificates.shown.len(),
+        "certificates for {purpose}"
+    );
+    shown.show(certificates.shown);
+    Ok(certificates.revision)
 }
 
 /// Sends a request, and reads a whole answer.

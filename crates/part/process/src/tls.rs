@@ -7,15 +7,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use vere_net::acme::{Acme, AcmeError, AcmeOptions};
+use vere_net::acme::{Acme, AcmeError, AcmeOptions, DnsProof, Proof, Publisher, UpdateOptions};
 use vere_net::tls::{
     CertificateFiles, Keyring, Roots, ServerStream, ServerTls as Server, ServerTlsOptions, TlsError,
 };
-use vere_settings::Settings;
+use vere_settings::{AcmeChallenge, Settings};
 use vere_smtp::server::TlsInfo;
 use vere_units::Timestamp;
 
 use super::kept::{Kept, kept_certificate};
+use super::web_names;
 
 /// How often certificate files are looked at.
 const WATCH_INTERVAL: Duration = Duration::from_secs(60);
@@ -48,12 +49,12 @@ impl Error for ServerTlsError {
     }
 }
 
-/// Loads the certificates that the settings name, and their keys; there may be none.
+/// Loads the certificates that the settings name, with those for web names of local domains, and their keys; there may be none.
 ///
 /// # Errors
 /// When a file is missing or wrong, and none that could be used is kept.
 pub fn keyring(settings: &Settings) -> Result<Keyring, ServerTlsError> {
-    Ok(Keyring::new(options(settings)?)?)
+    Ok(Keyring::new(with_web_names(settings)?)?)
 }
 
 /// Loads the certificates of other settings.
@@ -61,7 +62,7 @@ pub fn keyring(settings: &Settings) -> Result<Keyring, ServerTlsError> {
 /// # Errors
 /// As [`keyring`]; then nothing changes.
 pub fn reload(keyring: &Keyring, settings: &Settings) -> Result<(), ServerTlsError> {
-    Ok(keyring.reload_with(options(settings)?)?)
+    Ok(keyring.reload_with(with_web_names(settings)?)?)
 }
 
 impl From<TlsError> for ServerTlsError {
@@ -153,6 +154,14 @@ impl ServerTls {
     }
 }
 
+/// A certificate of a section `[[tls.sni]]` counts before one for the same web name.
+fn with_web_names(settings: &Settings) -> Result<ServerTlsOptions, ServerTlsError> {
+    let options = options(settings)?;
+    let mut sni = web_names::certificates(settings);
+    sni.extend(options.sni);
+    Ok(ServerTlsOptions { sni, ..options })
+}
+
 fn options(settings: &Settings) -> Result<ServerTlsOptions, ServerTlsError> {
     let files = |files: &vere_settings::CertificateFiles, of| CertificateFiles {
         kept: kept_certificate(settings, of),
@@ -189,6 +198,28 @@ pub fn acme(settings: &Settings) -> Result<Option<Acme>, AcmeError> {
         contact: acme.contact.clone(),
         domains: acme.domains.clone(),
         root: acme.root.clone(),
+        proof: proof(acme)?,
         dir: settings.data.join("acme"),
     })?))
+}
+
+/// How the authority sees that names are ours.
+///
+/// # Errors
+/// When nobody publishes the records of dns-01, which the settings refuse.
+pub fn proof(acme: &vere_settings::Acme) -> Result<Proof, AcmeError> {
+    let dns = &acme.dns;
+    let by = match (acme.challenge, dns.server, &dns.hook) {
+        (AcmeChallenge::Http01, ..) => return Ok(Proof::Http),
+        (AcmeChallenge::TlsAlpn01, ..) => return Ok(Proof::TlsAlpn),
+        (AcmeChallenge::Dns01, Some(server), _) => Publisher::Update(UpdateOptions {
+            server,
+            zone: dns.zone.clone(),
+            key: dns.key.clone(),
+        }),
+        (AcmeChallenge::Dns01, None, Some(hook)) => Publisher::Hook(hook.clone()),
+        (AcmeChallenge::Dns01, None, None) => return Err(AcmeError::NoPublisher),
+    };
+    let wait = dns.wait.duration();
+    Ok(Proof::Dns(DnsProof { by, wait }))
 }

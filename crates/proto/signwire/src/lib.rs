@@ -9,6 +9,9 @@
 //! The front of port 25 asks for the certificates that it shows to clients ([`Request::Certificate`]), in turn, and for the
 //! signatures of handshakes ([`Request::Handshake`]).
 //!
+//! The signer reaches no name server: a gateway asks for a key that waits for its record ([`Request::Waiting`]), looks the
+//! record up, and says when the DNS has it ([`Request::Seen`]).
+//!
 //! Every frame, little endian; `str` is a u8 length and that many octets of ASCII:
 //!
 //! ```text
@@ -21,12 +24,17 @@
 //!    2 SIGN       u8 algorithm, str domain, str selector, octets to sign (the rest)
 //!    3 CERTIFICATE  u16 index
 //!    4 HANDSHAKE  u16 scheme, 32 octets fingerprint, octets to sign (the rest)
+//!    5 WAITING    empty
+//!    6 SEEN       str domain, str selector
 //!    129 KEYS     u32 how long this holds in ms, u8 count, each: u8 algorithm, str selector
 //!    130 SIGNED   the signature (the rest)
 //!    131 CERTIFICATE  u64 revision, u16 number of certificates, and unless the index is beyond them:
 //!                 str server name (empty: for clients that ask for no known name), 32 octets fingerprint,
 //!                 u8 count, u16 scheme each; u8 count, each: u32 length and that many octets of DER,
 //!                 the server's own certificate first
+//!    132 WAITING  u32 how many keys wait, u32 ms until a key is due, and unless none is due now:
+//!                 str domain, str selector, u32 how often the record was looked up before, text of the record (the rest)
+//!    133 ACTIVATED  empty: the key waits for no record any more
 //!    255 REFUSED  u8 reason
 //! algorithm: 1 rsa-sha256 (RFC 6376 section 3.3.1), 2 ed25519-sha256 (RFC 8463)
 //! reason: 1 no such key, 2 not understood, 3 the signature failed
@@ -57,10 +65,12 @@ mod content;
 mod error;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 pub use certificate::{CHAIN_MAX, Certificate, Fingerprint, SCHEMES_MAX};
 use content::{Content, text};
 pub use error::WireError;
+pub use waiting::{RECORD_OCTETS_MAX, WaitingKey};
 
 pub use error::VERSION;
 /// The most octets of a frame behind the length: enough for the largest signed header.
@@ -77,9 +87,13 @@ const KEYS: u8 = 1;
 const SIGN: u8 = 2;
 const CERTIFICATE: u8 = 3;
 const HANDSHAKE: u8 = 4;
+const WAITING: u8 = 5;
+const SEEN: u8 = 6;
 const KEYS_ANSWER: u8 = 129;
 const SIGNED: u8 = 130;
 const CERTIFICATE_ANSWER: u8 = 131;
+const WAITING_ANSWER: u8 = 132;
+const ACTIVATED: u8 = 133;
 const REFUSED: u8 = 255;
 
 /// How octets are signed.
@@ -185,6 +199,15 @@ pub enum Request<'a> {
         /// The octets to sign, at most [`SIGN_OCTETS_MAX`].
         octets: &'a [u8],
     },
+    /// Asks for a waiting key whose record is to be looked up now.
+    Waiting,
+    /// The DNS has the record of this key.
+    Seen {
+        /// Whose key.
+        domain: &'a str,
+        /// The selector of the key within the domain.
+        selector: &'a str,
+    },
 }
 
 impl<'a> Request<'a> {
@@ -214,6 +237,11 @@ impl<'a> Request<'a> {
                 out.extend_from_slice(&scheme.to_le_bytes());
                 out.extend_from_slice(certificate);
                 out.extend_from_slice(octets);
+            }),
+            Self::Waiting => frame(out, WAITING, number, |_| {}),
+            Self::Seen { domain, selector } => frame(out, SEEN, number, |out| {
+                text(out, domain);
+                text(out, selector);
             }),
         }
     }
@@ -246,6 +274,15 @@ impl<'a> Request<'a> {
                 certificate: content.array()?,
                 octets: content.0,
             }),
+            WAITING => {
+                content.end()?;
+                Ok(Self::Waiting)
+            }
+            SEEN => {
+                let (domain, selector) = (content.text()?, content.text()?);
+                content.end()?;
+                Ok(Self::Seen { domain, selector })
+            }
             other => Err(WireError::Kind(other)),
         }
     }
@@ -303,6 +340,17 @@ pub enum Answer {
         /// None beyond the list.
         certificate: Option<Certificate>,
     },
+    /// Keys that wait for their records.
+    Waiting {
+        /// How many keys wait.
+        count: u32,
+        /// Time until a record is to be looked up, in milliseconds; 0 with a key.
+        pause_ms: u32,
+        /// The key whose record is to be looked up now.
+        key: Option<WaitingKey>,
+    },
+    /// The key waits for no record any more.
+    Activated,
     /// Not done.
     Refused(Reason),
 }
@@ -334,6 +382,18 @@ impl Answer {
                     certificate.encode(out);
                 }
             }),
+            Self::Waiting {
+                count,
+                pause_ms,
+                key,
+            } => frame(out, WAITING_ANSWER, number, |out| {
+                out.extend_from_slice(&count.to_le_bytes());
+                out.extend_from_slice(&pause_ms.to_le_bytes());
+                if let Some(key) = key {
+                    key.encode(out);
+                }
+            }),
+            Self::Activated => frame(out, ACTIVATED, number, |_| {}),
             Self::Refused(reason) => frame(out, REFUSED, number, |out| out.push(reason.code())),
         }
     }
@@ -375,6 +435,23 @@ impl Answer {
                     count,
                     certificate,
                 })
+            }
+            WAITING_ANSWER => {
+                let count = u32::from_le_bytes(content.array()?);
+                let pause_ms = u32::from_le_bytes(content.array()?);
+                let key = match content.0 {
+                    [] => None,
+                    _ => Some(WaitingKey::decode(&mut content)?),
+                };
+                Ok(Self::Waiting {
+                    count,
+                    pause_ms,
+                    key,
+                })
+            }
+            ACTIVATED => {
+                content.end()?;
+                Ok(Self::Activated)
             }
             REFUSED => {
                 let code = content.octet()?;

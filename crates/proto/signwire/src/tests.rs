@@ -51,6 +51,83 @@ fn golden_octets_of_version_1() {
     assert_eq!(octets, expected);
 }
 
+fn waiting() -> Answer {
+    Answer::Waiting {
+        count: 3,
+        pause_ms: 0,
+        key: Some(WaitingKey {
+            domain: "a.b".to_owned(),
+            selector: "s".to_owned(),
+            looks: 2,
+            record: "p=AA".to_owned(),
+        }),
+    }
+}
+
+#[test]
+fn golden_octets_of_waiting_keys() {
+    let mut octets = Vec::new();
+    Request::Waiting.encode(4, &mut octets);
+    assert_eq!(octets, [10, 0, 0, 0, 1, 5, 4, 0, 0, 0, 0, 0, 0, 0]);
+    octets.clear();
+    let seen = Request::Seen {
+        domain: "a.b",
+        selector: "s",
+    };
+    seen.encode(5, &mut octets);
+    let expected = [
+        &[16, 0, 0, 0, 1, 6, 5, 0, 0, 0, 0, 0, 0, 0][..],
+        b"\x03a.b\x01s",
+    ]
+    .concat();
+    assert_eq!(octets, expected);
+    let frame = Frame::read(&octets).unwrap().unwrap();
+    assert_eq!(Request::decode(&frame), Ok(seen));
+    octets.clear();
+    waiting().encode(6, &mut octets);
+    let expected = [
+        &[32, 0, 0, 0, 1, 132, 6, 0, 0, 0, 0, 0, 0, 0][..],
+        &[3, 0, 0, 0, 0, 0, 0, 0],
+        b"\x03a.b\x01s\x02\0\0\0p=AA",
+    ]
+    .concat();
+    assert_eq!(octets, expected);
+    octets.clear();
+    Answer::Activated.encode(7, &mut octets);
+    assert_eq!(octets, [10, 0, 0, 0, 1, 133, 7, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn waiting_keys_decode_to_equal_ones_with_a_bound() {
+    let none = Answer::Waiting {
+        count: 0,
+        pause_ms: 5_000,
+        key: None,
+    };
+    for answer in [waiting(), none, Answer::Activated] {
+        let mut octets = Vec::new();
+        answer.encode(6, &mut octets);
+        let frame = Frame::read(&octets).unwrap().unwrap();
+        assert_eq!(Answer::decode(&frame), Ok(answer));
+    }
+    let mut octets = Vec::new();
+    waiting().encode(6, &mut octets);
+    let frame = Frame::read(&octets).unwrap().unwrap();
+    for content in 9..frame.content.len() - 4 {
+        let cut = Frame {
+            content: &frame.content[..content],
+            ..frame
+        };
+        assert_eq!(Answer::decode(&cut), Err(WireError::Content), "{content}");
+    }
+    let long = [frame.content, &[b'A'; RECORD_OCTETS_MAX]].concat();
+    let long = Frame {
+        content: &long,
+        ..frame
+    };
+    assert_eq!(Answer::decode(&long), Err(WireError::Content));
+}
+
 fn certificate() -> Answer {
     Answer::Certificate {
         revision: 5,

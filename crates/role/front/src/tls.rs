@@ -6,7 +6,6 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use mio::Waker;
 use mio::net::{TcpStream, UnixStream};
@@ -14,14 +13,10 @@ use vere_net::tls::{
     Carrier, Handshakes, Job, JobName, KernelTls, ProxyOptions, RemoteCertificates, Secured,
     TlsInfo as Handshake, TlsProxy,
 };
-use vere_process::signer::SignerClient;
+use vere_process::signer::{self, SignerClient};
 use vere_screen::Ticket;
 use vere_settings::{Front, Settings};
 use vere_smtp::server::TlsInfo;
-
-/// How often the signer is asked for certificates, before the first answer and after that.
-const CALL: Duration = Duration::from_millis(100);
-const LOOK: Duration = Duration::from_secs(2);
 
 /// The threads and the certificates, for all loops.
 #[derive(Debug)]
@@ -79,7 +74,11 @@ impl Tls {
         let shared = Arc::clone(&threads);
         std::thread::Builder::new()
             .name("certificates".to_owned())
-            .spawn(move || follow(&signer, &shared.certificates, &shared.is_told))?;
+            .spawn(move || {
+                signer::follow(&signer, &shared.certificates, "STARTTLS", || {
+                    shared.is_told.store(true, Ordering::Release);
+                })
+            })?;
         let of_loop = |(number, done)| Self {
             threads: Arc::clone(&threads),
             number,
@@ -174,39 +173,4 @@ pub(crate) fn pair() -> io::Result<(UnixStream, StdUnixStream)> {
     here.set_nonblocking(true)?;
     plain.set_nonblocking(true)?;
     Ok((UnixStream::from_std(here), plain))
-}
-
-/// Shows the signer's certificates, for ever. While the signer is away, the last known certificates are shown.
-fn follow(signer: &SignerClient, shown: &RemoteCertificates, is_told: &AtomicBool) {
-    let mut revision = None;
-    loop {
-        match look(signer, shown, revision) {
-            Ok(now) => {
-                revision = Some(now);
-                is_told.store(true, Ordering::Release);
-            }
-            Err(error) if revision.is_some() => {
-                tracing::warn!(%error, "the signer tells no certificates; the last ones are shown");
-            }
-            Err(error) => tracing::debug!(%error, "the signer tells no certificates yet"),
-        }
-        std::thread::sleep(match revision {
-            Some(_) => LOOK,
-            None => CALL,
-        });
-    }
-}
-
-fn look(signer: &SignerClient, shown: &RemoteCertificates, known: Option<u64>) -> io::Result<u64> {
-    let revision = signer.revision()?;
-    if known == Some(revision) {
-        return Ok(revision);
-    }
-    let certificates = signer.certificates()?;
-    tracing::info!(
-        certificates = certificates.shown.len(),
-        "certificates for STARTTLS"
-    );
-    shown.show(certificates.shown);
-    Ok(certificates.revision)
 }

@@ -8,10 +8,12 @@
 
 mod accepting;
 mod aside;
+mod certificate;
 mod control;
 mod convert;
 mod couriers;
 mod day_reports;
+mod domains;
 mod drain;
 mod error;
 mod event_lines;
@@ -23,6 +25,7 @@ mod group;
 mod header;
 mod intake;
 mod judging;
+mod key_records;
 mod known;
 mod listeners;
 mod mail_log;
@@ -43,6 +46,7 @@ mod signer;
 mod signing;
 mod telling;
 mod throttle;
+mod web_names;
 mod workers;
 
 pub use self::drain::{DrainError, drain};
@@ -60,11 +64,11 @@ use vere_groups::control::{serve as serve_control, tell_unrouted};
 use vere_groups::gauges::start as start_gauges;
 use vere_groups::throttle::watch_nodes;
 use vere_groups::{adopt, fenced, follow_lease, follow_link, wait_recovered};
-use vere_net::acme::serve_challenges;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
+use self::certificate::Keeping;
 use self::group::{Group, Groups};
 use self::intake::GatewayIntakes;
 use self::listeners::Reception;
@@ -74,7 +78,7 @@ use vere_link::link::SpoolLink;
 use vere_process::failure::Failure;
 use vere_process::life::{self, Signals};
 use vere_process::log::Level;
-use vere_process::tls::{ServerTls, ServerTlsError, acme};
+use vere_process::tls::ServerTls;
 use vere_process::{accept, clock, entry};
 
 /// Runs the role until it is told to stop.
@@ -98,6 +102,7 @@ fn keep_queues(group: &Rc<Group>) {
 
 /// Starts the tasks that look at all queues: at times, for operators, and for dead gateways.
 fn keep_beside(groups: &Rc<Groups>, control: UnixListener, stop: &watch::Sender<bool>) {
+    spawn_local(domains::publish(Rc::clone(groups)));
     spawn_local(quarantine::keep(Rc::clone(groups)));
     spawn_local(day_reports::keep(Rc::clone(groups)));
     let groups = || Rc::clone(groups);
@@ -143,12 +148,13 @@ async fn serve(
     keep_queues(&group);
     keep_beside(&groups, control, &stop);
     keep_next_hops(&process, distant, &stop);
+    spawn_local(key_records::watch(Rc::clone(&process)));
     spawn_local({
         let tls = reception.tls().clone();
         async move { tls.watch().await }
     });
-    let challenges = inherited.take("acme");
-    keep_certificate(&process.settings(), challenges, reception.tls().clone())?;
+    let (http, alpn) = (inherited.take("acme"), inherited.take("acme-tls"));
+    let certificate = Keeping::start(&process, http, alpn, reception.tls().clone())?;
     let (health, _) = watch::channel(Health::Starting);
     start_gauges(&groups, metrics, &health)?;
     spawn_local(gauges::measure(Rc::clone(&groups), reception.tls().clone()));
@@ -168,7 +174,7 @@ async fn serve(
     }
     // A process that hears of the readiness may send signals.
     let mut signals = Signals::new()?;
-    let apply = |settings| reload(&reception, &groups, settings);
+    let apply = |settings| reload(&reception, &groups, &certificate, settings);
     entry::notify_ready();
     health.send_replace(Health::Ready);
     let end = tokio::select! {
@@ -227,31 +233,15 @@ fn bind(path: &Path) -> Result<UnixListener, GatewayError> {
     })
 }
 
-/// Keeps a certificate from a certificate authority, if the settings ask for a certificate, and answers the
-/// authority's challenges.
-fn keep_certificate(
-    settings: &Settings,
-    listeners: Vec<std::net::TcpListener>,
-    tls: ServerTls,
-) -> Result<(), GatewayError> {
-    let Some(acme) = acme(settings).map_err(ServerTlsError::Acme)? else {
-        return Ok(());
-    };
-    for listener in listeners {
-        let listener = TcpListener::from_std(listener)?;
-        spawn_local(serve_challenges(listener, acme.challenges()));
-    }
-    spawn_local(async move { acme.run(|| tls.look()).await });
-    Ok(())
-}
-
 /// Applies other settings.
 fn reload(
     reception: &Reception<GatewayIntakes>,
     groups: &Groups,
+    certificate: &Keeping,
     settings: Settings,
 ) -> Result<(), GatewayError> {
     reception.tls().reload(&settings)?;
+    certificate.reload(&settings)?;
     groups.process().set_settings(Arc::new(settings))?;
     groups.set_policy();
     tell_unrouted(groups);

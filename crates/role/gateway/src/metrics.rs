@@ -12,8 +12,9 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, Counter, DeliveryResult, DsnAction, Gauge, Handshake, HandshakeResult,
-    JudgedVerdict, Metrics, OverLimit, QuarantineEnd, ReplyClass, ReportEnd, ReportFigures,
-    RuleName, SealResult, Shortage, SignResult, SmtpService, TlsSide, TurnedAway, Uncounted,
+    JudgedVerdict, Metrics, OverLimit, QuarantineEnd, RecordLook, ReplyClass, ReportEnd,
+    ReportFigures, RuleName, SealResult, Shortage, SignResult, SmtpService, TlsSide, TurnedAway,
+    Uncounted,
 };
 
 use vere_outbound::OutboundMetrics;
@@ -185,6 +186,16 @@ impl GatewayMetrics {
     /// Counts the outcome of sealing a message for the aliases of a domain.
     pub(super) fn sealed(&self, result: SealResult) {
         self.all.sign.seals.get_or_create(&result).inc();
+    }
+
+    /// Sets the number of keys that wait for their records.
+    pub(super) fn keys_waiting(&self, count: u32) {
+        self.all.sign.keys_waiting.set(i64::from(count));
+    }
+
+    /// Counts a look for the record of a waiting key.
+    pub(super) fn record_looked_up(&self, result: RecordLook) {
+        self.all.sign.record_looks.get_or_create(&result).inc();
     }
 
     /// Counts a finished TLS handshake.

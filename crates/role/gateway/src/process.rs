@@ -54,7 +54,7 @@ pub(super) struct Process {
     pub(super) signer: Option<Signer>,
     /// Judged messages for reports to other systems.
     pub(super) observing: Observing,
-    /// The DNS for reports.
+    /// The DNS for reports and for the records of keys.
     resolver: Resolver,
     /// Content filters.
     pub(super) filtering: Filtering,
@@ -147,6 +147,11 @@ impl Process {
     /// Returns the names of the DNS.
     pub(super) fn names(&self) -> Names {
         Names::new(self.resolver.clone())
+    }
+
+    /// Returns the DNS.
+    pub(super) const fn resolver(&self) -> &Resolver {
+        &self.resolver
     }
 
     /// Returns the judge of received messages.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use vere_dkim::{Draft, KeyAlgorithm, NotSignable, drafts};
-use vere_signwire::{ActiveKey, Algorithm, Answer, Reason, Request, SIGN_OCTETS_MAX};
+use vere_signwire::{ActiveKey, Algorithm, Answer, Reason, Request, SIGN_OCTETS_MAX, WaitingKey};
 use vere_telemetry::metrics::SignResult;
 
 use self::line::{Line, NoAnswer};
@@ -127,9 +127,7 @@ impl Signer {
             match answer {
                 Answer::Signed(value) => fields.extend_from_slice(&draft.field(value)),
                 Answer::Refused(Reason::NoKey) => return Ok(None),
-                Answer::Refused(_) | Answer::Keys { .. } | Answer::Certificate { .. } => {
-                    return Err(Unavailable);
-                }
+                _ => return Err(Unavailable),
             }
         }
         Ok(Some(fields))
@@ -176,10 +174,37 @@ impl Signer {
                 self.known.borrow_mut().remove(domain);
                 Ok(None)
             }
-            Answer::Refused(_) | Answer::Keys { .. } | Answer::Certificate { .. } => {
-                Err(Unavailable)
-            }
+            _ => Err(Unavailable),
         }
+    }
+
+    /// Returns the number of keys that wait for their records, and the next step: a key whose record is to be looked up, or
+    /// a pause.
+    ///
+    /// # Errors
+    /// When the signer does not answer.
+    pub(crate) async fn waiting_key(
+        &self,
+    ) -> Result<(u32, Result<WaitingKey, Duration>), Unavailable> {
+        let Answer::Waiting {
+            count,
+            pause_ms,
+            key,
+        } = self.ask_again(&Request::Waiting).await?
+        else {
+            return Err(Unavailable);
+        };
+        let pause = Duration::from_millis(u64::from(pause_ms));
+        Ok((count, key.ok_or(pause)))
+    }
+
+    /// Tells the signer that the DNS has the record of a key. Returns whether the key may sign now.
+    ///
+    /// # Errors
+    /// When the signer does not answer.
+    pub(crate) async fn seen(&self, domain: &str, selector: &str) -> Result<bool, Unavailable> {
+        let answer = self.ask_again(&Request::Seen { domain, selector }).await?;
+        Ok(answer == Answer::Activated)
     }
 
     /// Returns the signing domain of an author's domain, with its keys: the domain itself, or the nearest parent domain

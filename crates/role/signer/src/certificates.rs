@@ -1,10 +1,13 @@
 //! The certificates of the front, and the signatures of handshakes.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sha2::{Digest as _, Sha256};
 use vere_net::tls::{Keyring, NotSigned, Reload, Shown};
+use vere_process::published::Stamp;
 use vere_process::tls::{self, ServerTlsError};
+use vere_process::web_names;
 use vere_settings::Settings;
 use vere_signwire::{Answer, Certificate, Fingerprint, Reason};
 
@@ -13,6 +16,23 @@ use vere_signwire::{Answer, Certificate, Fingerprint, Reason};
 pub(super) struct Certificates {
     keyring: Keyring,
     list: RwLock<Arc<List>>,
+    web_names: Mutex<WebNames>,
+}
+
+/// The files of certificates for web names at the last look, in a directory of these settings.
+#[derive(Debug)]
+struct WebNames {
+    settings: Settings,
+    files: Vec<(PathBuf, Option<Stamp>)>,
+}
+
+impl WebNames {
+    fn of(settings: &Settings) -> Self {
+        Self {
+            files: web_names::listing(settings),
+            settings: settings.clone(),
+        }
+    }
 }
 
 /// What is told of the certificates.
@@ -28,20 +48,38 @@ impl Certificates {
     /// # Errors
     /// When a file is missing or wrong, and none that could be used is kept.
     pub(super) fn load(settings: &Settings) -> Result<Self, ServerTlsError> {
+        let web_names = Mutex::new(WebNames::of(settings));
         let keyring = tls::keyring(settings)?;
         let list = RwLock::new(Arc::new(List::of(&keyring)));
-        Ok(Self { keyring, list })
+        Ok(Self {
+            keyring,
+            list,
+            web_names,
+        })
     }
 
     /// Takes over changed files.
     pub(super) fn look(&self) {
+        if let Some(settings) = self.with_other_web_names() {
+            self.reload(&settings);
+        }
         if self.keyring.look() == Reload::Loaded {
             self.tell();
         }
     }
 
+    /// The settings, if there are other certificates for web names than at the last look.
+    fn with_other_web_names(&self) -> Option<Settings> {
+        let known = self.web_names.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_changed = web_names::listing(&known.settings) != known.files;
+        is_changed.then(|| known.settings.clone())
+    }
+
     /// Loads the certificates of changed settings; on an error the old certificates stay.
     pub(super) fn reload(&self, settings: &Settings) {
+        // Taken before reading: a change in between shows at the next look.
+        let web_names = WebNames::of(settings);
+        *self.web_names.lock().unwrap_or_else(PoisonError::into_inner) = web_names;
         match tls::reload(&self.keyring, settings) {
             Ok(()) => self.tell(),
             Err(error) => tracing::error!(%error, "old certificates stay in use"),

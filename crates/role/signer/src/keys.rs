@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use vere_dkim::{KeyAlgorithm, KeyError, KeyStore, PrivateKey, StoredKey};
-use vere_signwire::{ActiveKey, Algorithm, Answer, Reason};
+use vere_signwire::{ActiveKey, Algorithm, Answer, Reason, WaitingKey};
 use vere_units::Timestamp;
+
+use super::waiting::{Queue, Turn};
 
 /// Longest validity of an answer about keys: the gateway notices a new or ended key within this time.
 const HOLDS_MAX: Duration = Duration::from_secs(10);
@@ -32,6 +34,8 @@ pub(super) struct Keys {
     store: KeyStore,
     seen: Mutex<Stamp>,
     keys: RwLock<Arc<ByDomain>>,
+    /// The keys that wait for their records.
+    waiting: Mutex<Queue>,
 }
 
 impl Keys {
@@ -44,6 +48,7 @@ impl Keys {
         let keys = Self {
             seen: Mutex::new(store.stamp()),
             keys: RwLock::default(),
+            waiting: Mutex::default(),
             store,
         };
         keys.read()?;
@@ -75,7 +80,16 @@ impl Keys {
             let entries = by_domain.entry(key.domain.clone()).or_default();
             entries.push(Entry { key, ready });
         }
-        tracing::info!(keys = count, domains = by_domain.len(), "keys read");
+        let waits = |entry: &&Entry| entry.key.waits.is_some();
+        let waiting = by_domain.values().flatten().filter(waits);
+        let waiting = waiting.map(|entry| (entry.key.domain.clone(), entry.key.selector.clone()));
+        let count_waiting = self.queue().set(waiting, Instant::now());
+        tracing::info!(
+            keys = count,
+            domains = by_domain.len(),
+            waiting = count_waiting,
+            "keys read"
+        );
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(by_domain);
         Ok(())
     }
@@ -100,6 +114,63 @@ impl Keys {
             Some(entry) if entry.key.is_active(now()) => entry.sign(octets),
             _ => Answer::Refused(Reason::NoKey),
         }
+    }
+
+    /// Answers which waiting key's record is to be looked up now.
+    pub(super) fn waiting(&self) -> Answer {
+        let (count, turn) = self.queue().next(Instant::now());
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let (pause, key) = match turn {
+            Turn::Pause(pause) => (pause, None),
+            Turn::Look {
+                domain,
+                selector,
+                looks,
+            } => {
+                let current = self.current();
+                let mut known = entries(&current, &domain).iter();
+                let entry = known.find(|entry| entry.key.selector == selector);
+                let key = entry.map(|entry| WaitingKey {
+                    record: entry.key.record_text(),
+                    domain,
+                    selector,
+                    looks,
+                });
+                (Duration::ZERO, key)
+            }
+        };
+        Answer::Waiting {
+            count,
+            pause_ms: u32::try_from(pause.as_millis()).unwrap_or(u32::MAX),
+            key,
+        }
+    }
+
+    /// Lets a waiting key sign: the DNS has its record.
+    pub(super) fn seen(&self, domain: &str, selector: &str) -> Answer {
+        self.look();
+        let current = self.current();
+        let entries = entries(&current, domain);
+        let waits = |entry: &&Entry| entry.key.selector == selector && entry.key.waits.is_some();
+        let Some(Entry { key, .. }) = entries.iter().find(waits) else {
+            return Answer::Refused(Reason::NoKey);
+        };
+        let others: Vec<StoredKey> = entries.iter().map(|entry| entry.key.clone()).collect();
+        match self.store.activate(key, &others, now(), false) {
+            Ok(()) => {
+                tracing::info!(key = %key.record_name(), from = %key.active_from, "record seen, key activated");
+                self.look();
+                Answer::Activated
+            }
+            Err(error) => {
+                tracing::error!(key = %key.record_name(), %error, "key cannot be activated");
+                Answer::Refused(Reason::Failed)
+            }
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn current(&self) -> Arc<ByDomain> {
@@ -177,6 +248,8 @@ fn now() -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use vere_dkim::Waiting;
+
     use super::*;
 
     const DAY: Duration = Duration::from_secs(86_400);
@@ -214,6 +287,49 @@ mod tests {
         keys.look();
         assert_eq!(selectors(&keys.active(ask)).1, ["first"]);
         assert_eq!(sign("next"), Answer::Refused(Reason::NoKey));
+    }
+
+    #[test]
+    fn a_waiting_key_is_to_be_looked_up_and_signs_when_seen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = KeyStore::new(folder.path());
+        let mut waits = key("next", now());
+        let keep = Some(DAY);
+        waits.waits = Some(Waiting { since: now(), keep });
+        store.add(&key("first", now())).expect("written");
+        store.add(&waits).expect("written");
+        let keys = Keys::load(folder.path()).expect("read");
+        let ask = "example.org";
+        assert_eq!(selectors(&keys.active(ask)).1, ["first"]);
+        let sign = |selector| keys.sign(Algorithm::Ed25519Sha256, ask, selector, b"x");
+        assert_eq!(sign("next"), Answer::Refused(Reason::NoKey));
+        let Answer::Waiting {
+            count: 1,
+            pause_ms: 0,
+            key: Some(due),
+        } = keys.waiting()
+        else {
+            panic!("expected a key that waits")
+        };
+        assert_eq!((due.selector.as_str(), due.looks), ("next", 0));
+        assert_eq!(due.record, waits.record_text());
+        let Answer::Waiting { key: None, .. } = keys.waiting() else {
+            panic!("expected a pause")
+        };
+        assert_eq!(keys.seen(ask, "first"), Answer::Refused(Reason::NoKey));
+        assert_eq!(keys.seen(ask, "next"), Answer::Activated);
+        keys.look();
+        assert!(matches!(sign("next"), Answer::Signed(_)));
+        let none = Answer::Waiting {
+            count: 0,
+            pause_ms: 5_000,
+            key: None,
+        };
+        assert_eq!(keys.waiting(), none);
+        assert_eq!(keys.seen(ask, "next"), Answer::Refused(Reason::NoKey));
+        let (all, _) = store.keys().expect("read");
+        let first = all.iter().find(|key| key.selector == "first");
+        assert!(first.is_some_and(|key| key.retire_at.is_some()));
     }
 
     #[test]

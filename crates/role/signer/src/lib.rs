@@ -1,13 +1,14 @@
 //! The signer role: the process with the private keys of signatures and of the certificates at port 25. The signer answers gateway and front over a socket in the file
 //! system, in the protocol of `vere_signwire`. The signer opens no other socket and reads no message.
 //!
-//! Reading order: `keys` (the keys of DKIM in memory, kept as they are on disk), `certificates`, `secrets` (both), `service` (a connection).
+//! Reading order: `keys` (the keys of DKIM in memory, kept as they are on disk), `waiting` (keys whose records are to be looked up), `certificates`, `secrets` (both), `service` (a connection).
 
 mod certificates;
 mod error;
 mod keys;
 mod secrets;
 mod service;
+mod waiting;
 
 use std::convert::Infallible;
 use std::io;
@@ -35,7 +36,7 @@ const SOCKET_MODE: u32 = 0o600;
 const CONNECTIONS_MAX: usize = 512;
 /// Interval between two checks of the folder of keys for changes, and of the files of certificates.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-const CERTIFICATES_INTERVAL: Duration = Duration::from_secs(60);
+const CERTIFICATES_INTERVAL: Duration = Duration::from_secs(5);
 /// Pause after a failed accept, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -20,8 +20,9 @@ impl Secrets {
     pub(super) fn load(settings: &Settings) -> Result<Self, SignerError> {
         let dkim = settings.dkim.as_ref();
         let keys = dkim.map(|dkim| Keys::load(&dkim.keys)).transpose()?;
-        let front = settings.front.as_ref();
-        let certificates = front.map(|_| Certificates::load(settings)).transpose()?;
+        let needs_certificates = settings.front.is_some() || settings.web.is_some();
+        let certificates = needs_certificates.then(|| Certificates::load(settings));
+        let certificates = certificates.transpose()?;
         match (&keys, &certificates) {
             (None, None) => Err(SignerError::NothingToSign),
             _ => Ok(Self { keys, certificates }),
@@ -62,6 +63,10 @@ impl Secrets {
                 Some(keys),
                 _,
             ) => Some(keys.sign(*algorithm, domain, selector, octets)),
+            (Request::Waiting, Some(keys), _) => Some(keys.waiting()),
+            (Request::Seen { domain, selector }, Some(keys), _) => {
+                Some(keys.seen(domain, selector))
+            }
             (Request::Certificate { index }, _, Some(certificates)) => {
                 Some(certificates.at(*index))
             }

@@ -26,9 +26,11 @@ use vere_ports::directory::{AccountName, NameError};
 use vere_settings::Settings;
 
 use super::accounts::AccountsError;
+use super::hold::{self, HoldError, write_answer};
+use super::mailboxes::MailboxError;
 use super::reception::Reception;
 use super::search::ExplainError;
-use super::{accounts, search, session};
+use super::{accounts, mailboxes, search, session};
 use vere_control::{Answer, REQUEST_MAX, StoreRequest, store_socket};
 use vere_process::accept;
 
@@ -54,6 +56,10 @@ enum RequestError {
     Explain(ExplainError),
     /// The accounts cannot be listed or removed.
     Accounts(AccountsError),
+    /// Mailboxes cannot be listed, or messages not be brought back.
+    Mailboxes(MailboxError),
+    /// The log cannot be held for a backup.
+    Hold(HoldError),
     /// The answer cannot be written as JSON.
     Answer(serde_json::Error),
 }
@@ -66,6 +72,8 @@ impl fmt::Display for RequestError {
             Self::ManySearches => f.write_str("too many searches are being explained"),
             Self::Explain(error) => error.fmt(f),
             Self::Accounts(error) => error.fmt(f),
+            Self::Mailboxes(error) => error.fmt(f),
+            Self::Hold(error) => error.fmt(f),
             Self::Answer(error) => error.fmt(f),
         }
     }
@@ -89,6 +97,18 @@ impl From<ExplainError> for RequestError {
 impl From<AccountsError> for RequestError {
     fn from(error: AccountsError) -> Self {
         Self::Accounts(error)
+    }
+}
+
+impl From<MailboxError> for RequestError {
+    fn from(error: MailboxError) -> Self {
+        Self::Mailboxes(error)
+    }
+}
+
+impl From<HoldError> for RequestError {
+    fn from(error: HoldError) -> Self {
+        Self::Hold(error)
     }
 }
 
@@ -213,15 +233,14 @@ async fn answer(
 ) -> io::Result<()> {
     let operator = stream.peer_cred()?.uid();
     let answer = match serde_json::from_slice(line) {
+        Ok(StoreRequest::HoldLog) => return hold::serve(reception, stream).await,
         Ok(request) => match done(reception, turns, request, operator).await {
             Ok(value) => Answer::Ok(value),
             Err(error) => Answer::Error(error.to_string()),
         },
         Err(error) => Answer::Error(format!("request cannot be read: {error}")),
     };
-    let mut octets = serde_json::to_vec(&answer)?;
-    octets.push(b'\n');
-    tokio::time::timeout(PATIENCE, stream.write_all(&octets)).await?
+    write_answer(&mut stream, &answer).await
 }
 
 async fn done(
@@ -255,7 +274,32 @@ async fn done(
             let row = accounts::remove(reception, &account, operator).await?;
             Ok(serde_json::to_value(row)?)
         }
+        StoreRequest::Mailboxes { account } => {
+            let rows = mailboxes::list(reception, &account).await?;
+            Ok(serde_json::to_value(rows)?)
+        }
+        StoreRequest::Expunged(wanted) => {
+            let page = mailboxes::page(reception, wanted).await?;
+            Ok(serde_json::to_value(page)?)
+        }
+        StoreRequest::Undelete(wanted) => {
+            let _turn = turn(turns, &wanted.of.account).await?;
+            let page = mailboxes::undelete(reception, wanted, operator).await?;
+            Ok(serde_json::to_value(page)?)
+        }
+        StoreRequest::PurgeExpunged { account, mailbox } => {
+            let _turn = turn(turns, &account).await?;
+            let page = mailboxes::purge(reception, &account, mailbox.as_deref(), operator).await?;
+            Ok(serde_json::to_value(page)?)
+        }
+        // The connection itself is the hold.
+        StoreRequest::HoldLog => Err(HoldError::Busy.into()),
     }
+}
+
+async fn turn(turns: &Turns, account: &str) -> Result<OwnedMutexGuard<()>, RequestError> {
+    let account = AccountName::parse(account)?;
+    turns.take(&account).await.ok_or(RequestError::InUse)
 }
 
 async fn explained(

@@ -301,7 +301,7 @@ impl Client {
                 Ok(made.map(drop))
             }
             MailboxChange::Delete(mailbox) => {
-                store.delete_mailbox(&account, &MailboxName::new(&mailbox)?)
+                store.delete_mailbox(&account, &MailboxName::new(&mailbox)?, now())
             }
             MailboxChange::Rename { from, to } => {
                 let (from, to) = (MailboxName::new(&from)?, MailboxName::new(&to)?);
@@ -408,7 +408,7 @@ impl Client {
     async fn expunge(&self, id: MailboxId, uids: Option<UidSet>) -> Result<(), Refusal> {
         let asked = self.keeper.ask(move |store| {
             let uids = uids.map(|uids| convert::uids(&uids));
-            Ok(store.expunge(id, uids.as_deref())?.map(drop))
+            Ok(store.expunge(id, uids.as_deref(), now())?.map(drop))
         });
         asked.await.map_err(|error| opened_gone(&error))
     }

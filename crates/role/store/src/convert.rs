@@ -39,6 +39,18 @@ pub(super) fn flags_of(snapshot: &Snapshot, message: &Message) -> FlagsOf {
     }
 }
 
+/// The flags and keywords of a message, in the notation of IMAP.
+pub(super) fn flag_names(snapshot: &Snapshot, message: &Message) -> Vec<String> {
+    let system = SYSTEM
+        .iter()
+        .filter(|(_, flag)| message.flags.contains(*flag));
+    let system = system.map(|(flag, _)| Flag::System(*flag).to_string());
+    let keywords = snapshot.keywords().iter().enumerate();
+    let keywords = keywords.filter(|(bit, _)| message.keywords >> bit & 1 == 1);
+    let keywords = keywords.map(|(_, keyword)| keyword.as_str().to_owned());
+    system.chain(keywords).collect()
+}
+
 /// Whether a message has a flag.
 pub(super) fn has_flag(snapshot: &Snapshot, message: &Message, flag: &Flag) -> bool {
     match flag {

@@ -14,18 +14,18 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use vere_disk::log::Directory as LogDirectory;
 use vere_settings::MailStore as Plan;
-use vere_store::{
-    Committed, Counts, MailboxId, Position, ReclaimOutcome, StoreError, SyncJob, SyncOutcome,
-};
+use vere_store::{Committed, Counts, Position, ReclaimOutcome, StoreError, SyncJob, SyncOutcome};
 
+use super::holds::Holds;
 use super::index::{Indexer, SharedIndex};
+use super::keeping::Policy;
 use super::mail_store::MailStore;
 use super::mark::Mark;
 use super::metrics::Figures;
 use super::steps::at_once;
 use super::upkeep::Upkeep;
 use super::used::Used;
-use super::watchers::{Watch, Watchers};
+use super::watchers::Watchers;
 use vere_parsing::Processes;
 
 /// How often the metadata engine persists its data, so that a start replays little.
@@ -79,6 +79,7 @@ pub(super) struct Keeper {
     indexer: Indexer,
     figures: Figures,
     processes: Processes,
+    holds: Holds,
 }
 
 impl std::fmt::Debug for Message {
@@ -145,7 +146,9 @@ impl Keeper {
         let done = move |outcome| back.send(Message::Reclaimed(outcome)).is_ok();
         let mut used = Used::read(&folder);
         used.begin(&mut store);
-        let upkeep = Upkeep::start(plan, folder, &mut store, figures.clone(), done)?;
+        let mut upkeep = Upkeep::start(plan, folder, &mut store, figures.clone(), done)?;
+        let holds = Holds::default();
+        upkeep.heed(holds.clone());
         let watchers = Arc::new(Watchers::default());
         let mut owner = StoreThread {
             store,
@@ -176,6 +179,7 @@ impl Keeper {
             indexer,
             figures,
             processes,
+            holds,
         };
         Ok((keeper, End { thread, reason }))
     }
@@ -193,11 +197,6 @@ impl Keeper {
     /// Returns the processes that parse and decode messages.
     pub(super) const fn processes(&self) -> &Processes {
         &self.processes
-    }
-
-    /// Asks the indexer to index messages of a mailbox that the index was found to lack.
-    pub(super) fn index_missed(&self, id: MailboxId) {
-        self.indexer.missed(id);
     }
 
     /// Asks the store, and waits until the answer is safe.
@@ -293,15 +292,10 @@ impl Keeper {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Announces that the messages of a mailbox are needed soon: the store reads the mailbox ahead while idle.
-    pub(super) fn wanted_soon(&self, id: MailboxId) {
-        let job: Job = Box::new(move |owner| owner.used.soon(id));
+    /// Applies the settings of expunged messages.
+    pub(super) fn set_keeping(&self, policy: Policy) {
+        let job: Job = Box::new(move |owner| owner.upkeep.set_keeping(policy, &mut owner.store));
         let _ = self.sender.send(Message::Job(job));
-    }
-
-    /// Returns a watch of a mailbox, which sees changes until it is dropped.
-    pub(super) fn watch(&self, mailbox: MailboxId) -> Watch {
-        Watch::new(Arc::clone(&self.watchers), mailbox)
     }
 
     /// Closes the store after all earlier messages.
@@ -491,5 +485,8 @@ impl StoreThread {
     }
 }
 
+mod copying;
+mod notices;
+pub(super) use copying::held_log;
 #[cfg(test)]
 mod tests;

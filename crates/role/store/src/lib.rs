@@ -7,13 +7,15 @@
 //! Other processes take messages apart (`vere_parsing`). `upkeep` reclaims space, `used` reads the mailboxes that were
 //! used last, `watchers` tells sessions of changes, `metrics` counts, `sessions` ends those of accounts that are
 //! removed, `steps` are the parts of questions, `quota` knows the limits of accounts. `admin` lets the administrator
-//! in, `accounts` lists and removes what accounts have, `files` knows where everything lies, `mark` records beside it
+//! in, `copies` opens copies of the log, `hold` keeps the log as it is for a backup, `accounts` lists and removes what accounts have, `keeping` lets expunged messages go, `mailboxes` lists them and brings
+//! them back, `files` knows where everything lies, `mark` records beside it
 //! how far the log got.
 
 pub mod accounts;
 mod admin;
 mod client;
 mod convert;
+pub mod copies;
 #[cfg(test)]
 mod decoding;
 mod error;
@@ -23,12 +25,16 @@ mod files;
 mod filing;
 #[cfg(test)]
 mod filled;
+mod hold;
+mod holds;
 mod index;
 mod keeper;
+mod keeping;
 mod large;
 mod listeners;
 mod lmtp;
 mod mail_store;
+mod mailboxes;
 pub mod maintenance;
 mod mark;
 mod messages;
@@ -40,6 +46,7 @@ mod reception;
 mod search;
 mod session;
 mod sessions;
+mod share;
 mod steps;
 mod upkeep;
 mod used;

@@ -23,22 +23,25 @@ use vere_process::outcome::Outcome;
 
 pub mod accounts;
 mod error;
+pub mod mailbox;
 mod repair;
 mod room;
 
 pub use crate::files::{FilesError, Trouble};
 pub use crate::search::ExplainError;
-pub use error::MaintenanceError;
+pub use error::{MailboxTrouble, MaintenanceError};
 use room::Room;
 
 /// Longest time of an explained search.
 const EXPLAIN_PATIENCE: Duration = Duration::from_secs(300);
+/// Exit code of a command that did its work and found damage: 1 is for commands that could not.
+const FINDINGS: u8 = 3;
 
 /// Maintain the mail store's files, while the system is stopped; `explain`, `accounts` and `remove-account` at any
 /// time.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
-    /// Read everything and compare all redundant data; exit with 1 when an error is found.
+    /// Read everything and compare all redundant data; exit with 3 when an error is found.
     Check {
         /// Print JSON: an object with the counts and `findings`, a list of texts.
         #[arg(long)]
@@ -75,7 +78,7 @@ pub enum StoreCommand {
     },
     /// Rebuild metadata and index from the message log.
     ///
-    /// If the log is damaged, salvage the readable part and list each lost message. Exits with 1 when a message is
+    /// If the log is damaged, salvage the readable part and list each lost message. Exits with 3 when a message is
     /// lost.
     Repair {
         /// Print the planned changes, and change nothing.
@@ -96,6 +99,11 @@ pub enum StoreCommand {
         #[arg(long, value_name = "PERCENT", default_value_t = 10)]
         dead_min: u64,
     },
+}
+
+/// The exit code after damage was found, or not.
+fn found(damage: bool) -> ExitCode {
+    ExitCode::from(if damage { FINDINGS } else { 0 })
 }
 
 /// Runs the command.
@@ -125,7 +133,7 @@ pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Maint
                 report.counts() + &report.findings()
             };
             let wrong = report.is_wrong();
-            Ok(Outcome::Report(text, ExitCode::from(u8::from(wrong))))
+            Ok(Outcome::Report(text, found(wrong)))
         }
         StoreCommand::Stats { json } => {
             let files = files()?;
@@ -201,7 +209,7 @@ fn repair(files: &Files, dry_run: bool, json: bool) -> Result<Outcome, FilesErro
         false => repair::as_text(&report, dry_run),
     };
     let lost = report.has_losses();
-    Ok(Outcome::Report(text, ExitCode::from(u8::from(lost))))
+    Ok(Outcome::Report(text, found(lost)))
 }
 
 fn compact(store: &mut FileStore, folder: &Path, dead_min: u64) -> Result<u64, StoreError> {
@@ -268,6 +276,11 @@ impl Report {
                 "  as clients count them",
                 size(report.logical_octets).to_string(),
             ),
+            ("expunged messages kept", report.kept_messages.to_string()),
+            (
+                "  as clients counted them",
+                size(report.kept_octets).to_string(),
+            ),
             ("bodies", report.bodies.to_string()),
             (
                 "  each counted once",
@@ -316,6 +329,8 @@ impl Report {
             "mailboxes": report.mailboxes,
             "messages": report.messages,
             "logical_octets": report.logical_octets,
+            "kept_messages": report.kept_messages,
+            "kept_octets": report.kept_octets,
             "bodies": report.bodies,
             "shared_octets": report.shared_octets,
             "stored_octets": report.stored_octets,
@@ -326,7 +341,8 @@ impl Report {
     }
 }
 
-fn sentence(finding: &Finding) -> String {
+/// A finding in words.
+pub(crate) fn sentence(finding: &Finding) -> String {
     match finding {
         Finding::Unlisted { account, name } => {
             format!("{account}: the list names {name}, which is not there")
@@ -344,6 +360,16 @@ fn sentence(finding: &Finding) -> String {
             error,
         } => {
             format!("mailbox {}, message {uid}: {error}", mailbox.0)
+        }
+        Finding::Kept {
+            mailbox,
+            uid,
+            error,
+        } => {
+            format!(
+                "mailbox {}, expunged message {uid}: cannot be brought back: {error}",
+                mailbox.0
+            )
         }
         Finding::Log(damage) => format!(
             "{}: {} octets of the log, from position {} on, are not what was written \

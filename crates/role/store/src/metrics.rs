@@ -90,6 +90,18 @@ impl Figures {
         self.of.room_scarce.set(i64::from(scarce));
     }
 
+    /// Sets the gauges of expunged messages that are kept.
+    pub(super) fn kept(&self, messages: u64, octets: u64) {
+        self.of.kept.messages.set(messages.cast_signed());
+        self.of.kept.bytes.set(octets.cast_signed());
+    }
+
+    /// Expunged messages are not kept any more.
+    pub(super) fn let_go(&self, messages: u64, octets: u64) {
+        self.of.kept.let_go.inc_by(messages);
+        self.of.kept.let_go_bytes.inc_by(octets);
+    }
+
     /// Parsers have so many layers around them.
     pub(super) fn confined(&self, layers: u32) {
         self.of.parser_layers.set(layers.into());

@@ -58,6 +58,17 @@ impl Quotas {
         })
     }
 
+    /// No account has a quota.
+    #[cfg(test)]
+    pub(super) fn unlimited() -> Self {
+        Self {
+            default: QuotaLimit::default(),
+            accounts: HashMap::new(),
+            over: OverQuota::Defer,
+            warn_at: 90,
+        }
+    }
+
     /// Returns the quota of an account.
     pub(super) fn of(&self, account: &AccountName) -> QuotaLimit {
         self.accounts.get(account).copied().unwrap_or(self.default)
@@ -159,12 +170,7 @@ mod tests {
 
     #[test]
     fn warns_once_on_the_way_up() {
-        let quotas = Quotas {
-            default: QuotaLimit::default(),
-            accounts: HashMap::new(),
-            over: OverQuota::Defer,
-            warn_at: 90,
-        };
+        let quotas = Quotas::unlimited();
         let warned: Vec<u64> = (1..=10)
             .filter(|used| quotas.reaches(Some(10), used - 1, *used))
             .collect();

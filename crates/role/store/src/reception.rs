@@ -21,6 +21,7 @@ use super::error::RoleError;
 use super::fetch_memory::FetchMemory;
 use super::fetcher::Fetcher;
 use super::keeper::Keeper;
+use super::keeping::Policy;
 use super::quota::{Quotas, SharedQuotas};
 use super::sessions::{LetIn, Sessions};
 use vere_login::login::Logins;
@@ -57,6 +58,7 @@ impl Reception {
         stop: watch::Receiver<bool>,
     ) -> Result<Self, RoleError> {
         let quotas = SharedQuotas::new(Quotas::new(&settings)?);
+        keeper.set_keeping(Policy::new(&settings.store, quotas.now()));
         let store = vere_disk::directory::create(&settings.directory.store)?;
         let directory = Directory::new(store, settings.directory.subaddress_separator);
         let imap = ServerConfig {
@@ -99,6 +101,8 @@ impl Reception {
         let quotas = Quotas::new(&settings)?;
         self.tls.reload(&settings)?;
         self.quotas.set(quotas);
+        let policy = Policy::new(&settings.store, self.quotas.now());
+        self.keeper.set_keeping(policy);
         let imap = ServerConfig {
             limits: limits(&settings),
             ..ServerConfig::clone(&self.imap.borrow())
@@ -128,6 +132,11 @@ impl Reception {
     /// Whether marked mail is filed in mailboxes for junk.
     pub(super) fn files_into_junk(&self) -> bool {
         self.settings.borrow().store.files_into_junk
+    }
+
+    /// How long a backup may hold the log.
+    pub(super) fn backup_hold_max(&self) -> Duration {
+        self.settings.borrow().store.backup_hold_max.duration()
     }
 
     /// Returns the quotas of accounts.

@@ -17,8 +17,11 @@ use vere_store::{
     Position, Reclaim, ReclaimJob, ReclaimOutcome, ReclaimReport, Reclaimable, StoreError,
 };
 
+use super::holds::Holds;
+use super::keeping::{Keeping, Policy};
 use super::mail_store::MailStore;
 use super::metrics::Figures;
+use super::share::pause;
 use vere_process::clock::now;
 
 /// How often the upkeep checks whether to reclaim room.
@@ -31,8 +34,6 @@ const ROOM_INTERVAL: Duration = Duration::from_secs(1);
 const DEAD_PERCENT_MIN: u64 = 10;
 /// Percentage of dead octets in the log from which room is reclaimed while room is scarce.
 const SCARCE_PERCENT: u64 = 1;
-/// The longest pause between two steps.
-const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// The name and version of the file.
 const FILE: &str = "reclaimed.json";
 const VERSION: u32 = 1;
@@ -124,18 +125,16 @@ impl Worker {
     }
 }
 
-/// Returns the pause after an amount of work, so that work takes its share of the time.
-fn pause(worked: Duration, share: u32) -> Duration {
-    let share = share.clamp(1, 100);
-    (worked * (100 - share) / share).min(PAUSE_MAX)
-}
-
 /// Upkeep by the store's thread, between questions.
 #[derive(Debug)]
 pub(super) struct Upkeep {
     plan: Plan,
     folder: PathBuf,
     figures: Figures,
+    /// A backup that reads the log.
+    holds: Holds,
+    /// Expunged messages that are kept.
+    keeping: Keeping,
     known: ReclaimFigures,
     /// Figures as the file has them.
     written: ReclaimFigures,
@@ -187,10 +186,13 @@ impl Upkeep {
             }
         });
         store.set_reclaimable(known.dead);
+        let keeping = Keeping::new(folder.join("kept.json"), store, figures.clone());
         Ok(Self {
             plan,
             folder,
             figures,
+            keeping,
+            holds: Holds::default(),
             known,
             written: ReclaimFigures::default(),
             to_work,
@@ -205,6 +207,33 @@ impl Upkeep {
             unsafe_yet: false,
             stop,
         })
+    }
+
+    /// Respects these holds from now on.
+    pub(super) fn heed(&mut self, holds: Holds) {
+        self.holds = holds;
+    }
+
+    /// Applies the settings of expunged messages.
+    pub(super) fn set_keeping(&mut self, policy: Policy, store: &mut MailStore) {
+        self.keeping.set(policy, store);
+    }
+
+    /// Whether a segment is being written again.
+    pub(super) const fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Whether a backup keeps the segments as they are. A nearly full disk ends the backup's hold: who removes mail
+    /// needs the space.
+    fn is_held(&self) -> bool {
+        if self.scarce && self.holds.is_held() {
+            tracing::error!(
+                "the disk is nearly full: the backup under way is ended to reclaim space"
+            );
+            self.holds.end();
+        }
+        self.holds.is_held()
     }
 
     /// Whether the upkeep logged a change that no session waits for; resets the mark.
@@ -227,7 +256,7 @@ impl Upkeep {
             true => LOOK_INTERVAL,
             false => self.due.saturating_duration_since(now),
         };
-        room.min(work)
+        room.min(work).min(self.keeping.patience())
     }
 
     /// Does a little of the work that is due.
@@ -241,7 +270,13 @@ impl Upkeep {
             self.look_at_room(store)?;
         }
         self.empty_some(store)?;
+        let share = self.plan.reclaim_share;
+        self.unsafe_yet |= self.keeping.step(store, self.scarce, share)?;
         if self.busy || self.given_up || now < self.due {
+            return Ok(());
+        }
+        if self.is_held() {
+            self.due = now + LOOK_INTERVAL;
             return Ok(());
         }
         if !store.is_reclaiming() {
@@ -396,14 +431,6 @@ impl Upkeep {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pauses_make_the_share() {
-        let worked = Duration::from_millis(10);
-        assert_eq!(pause(worked, 20), Duration::from_millis(40));
-        assert_eq!(pause(worked, 100), Duration::ZERO);
-        assert_eq!(pause(Duration::from_secs(9), 1), PAUSE_MAX);
-    }
 
     #[test]
     fn what_is_known_comes_back_and_nothing_else_is_believed() {

@@ -1,8 +1,6 @@
 //! DKIM: whether the records have the keys that sign.
 
-use std::collections::BTreeMap;
-
-use vere_dkim::{KeyStore, StoredKey};
+use vere_dkim::{KeyStore, Published, StoredKey};
 use vere_net::resolver::TxtAnswer;
 use vere_process::clock;
 use vere_process::failure::Failure;
@@ -62,39 +60,11 @@ async fn record_of(subject: &Subject, key: &StoredKey) -> Row {
         }
         TxtAnswer::TempFail(failure) => return Row::unanswered(CHECK, &name, &failure),
     };
-    let [text] = texts.as_slice() else {
-        let text = format!(
-            "{name} has {} records: receivers use none or any",
-            texts.len()
-        );
-        return Row::critical(CHECK, text, remedy);
-    };
-    let (published, own) = (tags(text), tags(&key.record_text()));
-    let of = |tag: &str| published.get(tag).map(String::as_str);
-    match of("p") {
-        None => Row::critical(CHECK, format!("{name} has no public key"), remedy),
-        Some("") => Row::critical(CHECK, format!("{name} is revoked (p= is empty)"), remedy),
-        Some(public) if Some(public) != own.get("p").map(String::as_str) => Row::critical(
-            CHECK,
-            format!("{name} has another key than the one that signs"),
-            remedy,
-        ),
-        Some(_) if Some(of("k").unwrap_or("rsa")) != own.get("k").map(String::as_str) => {
-            Row::critical(CHECK, format!("{name} names another algorithm"), remedy)
-        }
-        Some(_) if of("t").is_some_and(|flags| flags.split(':').any(|flag| flag == "y")) => {
-            let text = format!("{name} says that signatures are a test (t=y)");
-            Row::warning(CHECK, text, remedy)
-        }
-        Some(_) => Row::ok(CHECK, format!("{name} has the key")),
+    let found = Published::compare(&key.record_text(), &texts);
+    let text = format!("{name} {found}");
+    match found {
+        Published::Key => Row::ok(CHECK, text),
+        Published::Testing => Row::warning(CHECK, text, remedy),
+        _ => Row::critical(CHECK, text, remedy),
     }
-}
-
-/// The tags of a record without white space (RFC 6376 section 3.2).
-fn tags(text: &str) -> BTreeMap<String, String> {
-    let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    let pairs = plain.split(';').filter_map(|pair| pair.split_once('='));
-    pairs
-        .map(|(tag, value)| (tag.to_ascii_lowercase(), value.to_owned()))
-        .collect()
 }

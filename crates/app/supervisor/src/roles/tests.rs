@@ -10,7 +10,7 @@ fn settings(rest: &str) -> Settings {
 /// Settings in which every role listens.
 const WHOLE: &str = "[dkim]\n[sendmail]\n[imap]\nlisten = [\"127.0.0.1:143\"]\n\
     [imaps]\nlisten = [\"127.0.0.1:993\"]\n[tls]\ncertificate = \"c\"\nkey = \"k\"\n\
-    [delivery]\ncourier_processes = 2\n[metrics]\nlisten = \"127.0.0.1:9100\"\nstore = \"127.0.0.1:9101\"\n";
+    [delivery]\ncourier_processes = 2\n[metrics]\nlisten = \"127.0.0.1:9100\"\nstore = \"127.0.0.1:9101\"\n[web]\n";
 
 #[test]
 fn every_name_stands_once() {
@@ -33,7 +33,7 @@ fn roles_that_are_waited_for_exist_and_form_no_circle() {
         order,
         [
             "spool", "signer", "store", "parser", "broker", "courier", "gateway", "workers",
-            "worker", "front", "dnsbl", "x400"
+            "worker", "front", "dnsbl", "web", "x400"
         ]
     );
 }
@@ -107,7 +107,8 @@ fn descriptors_keep_their_names_and_their_order() {
             "courier-1 ",
             "courier-2 ",
             "gateway sendmail=sendmail smtp=smtp submission=submission submissions=submissions acme=acme \
-             metrics=metrics",
+             acme-tls=acme-tls metrics=metrics",
+            "web https=https http=http metrics-web=metrics-web",
         ]
     );
 }
@@ -142,5 +143,5 @@ fn socket_units_of_systemd_name_sockets_of_the_table() {
             count += 1;
         }
     }
-    assert_eq!(count, 6);
+    assert_eq!(count, 8);
 }

@@ -105,7 +105,7 @@ fn a_level_above_info_leaves_them_out() {
 
 /// The rule of the filter in the handbook, with the form of an address in its place.
 fn failregex() -> String {
-    let book = include_str!("../../../../../docs/operate.md");
+    let book = include_str!("../../../../../docs/guides/monitor.md");
     let line = book
         .lines()
         .find_map(|line| line.trim().strip_prefix("failregex = "));

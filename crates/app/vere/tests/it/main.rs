@@ -18,6 +18,7 @@
 
 mod accepted;
 mod auth;
+mod backup;
 mod bad_input;
 mod benchmarks;
 mod clients;
@@ -124,4 +125,6 @@ mod transfer_nul;
 mod transfer_quota;
 mod transfer_remote;
 mod trouble;
+mod tutorial;
+mod undelete;
 mod x400;

@@ -20,7 +20,9 @@ use crate::harness::{
 use crate::imap::Imap;
 
 /// The ports of the demo without an offset.
-const DEMO_PORTS: [u16; 10] = [2525, 2587, 2465, 2143, 2993, 2424, 2080, 2600, 2601, 2526];
+pub(crate) const DEMO_PORTS: [u16; 12] = [
+    2525, 2587, 2465, 2143, 2993, 2424, 2443, 2480, 2080, 2600, 2601, 2526,
+];
 
 #[test]
 fn sockets_of_a_service_manager_are_used_and_who_came_early_is_served() {
@@ -87,6 +89,28 @@ fn a_machine_without_ca_certificates_delivers_mail() {
         "no certificate can be ordered",
     ];
     assert_has(&said, &parts);
+}
+
+#[test]
+fn other_settings_of_acme_take_effect_at_a_reload() {
+    let options = |contact: &str| {
+        Options::default()
+            .set("acme.directory", "\"https://localhost:1/directory\"")
+            .set("acme.domains", "[\"mx.example.org\"]")
+            .set("acme.listen", "[]")
+            .set(
+                "acme.contact",
+                &format!("[\"mailto:{contact}@example.org\"]"),
+            )
+    };
+    let system = System::start(&options("ann"));
+    let orders = || system.log().matches("no certificate that serves").count();
+    wait_until("an order", || orders() == 1);
+    // The next order of the first settings would come after a minute.
+    system.reconfigure(&options("bob"));
+    wait_until("an order of the new settings", || orders() == 2);
+    system.reconfigure(&options("bob"));
+    system.stop();
 }
 
 #[test]
@@ -166,14 +190,14 @@ fn root_is_given_up_for_the_user_of_the_settings() {
 }
 
 /// A demo system as `make run` starts it, in `run` below a folder.
-struct Demo {
+pub(crate) struct Demo {
     process: Child,
     output: BufReader<ChildStdout>,
     banner: String,
 }
 
 impl Demo {
-    fn start(folder: &Path, offset: u16) -> Self {
+    pub(crate) fn start(folder: &Path, offset: u16) -> Self {
         require_bench();
         let mut process = Child::spawn(
             vere()
@@ -197,7 +221,7 @@ impl Demo {
         demo
     }
 
-    fn interrupt(mut self) {
+    pub(crate) fn interrupt(mut self) {
         assert!(signal(self.process.id(), Signal::SIGINT), "it runs");
         let status = wait_for("the end of the demo", || self.process.ended());
         assert_eq!(status.code(), Some(0));
@@ -205,7 +229,7 @@ impl Demo {
 }
 
 /// An offset with all ports of the demo free.
-fn free_offset() -> u16 {
+pub(crate) fn free_offset() -> u16 {
     wait_for("free ports for a demo", || {
         let offset = free_address().port() - 4_000;
         let is_free = |port: &u16| {
@@ -253,6 +277,17 @@ fn the_demo_is_what_its_banner_says() {
         .args(["--to", "x@example.com"]));
     let sink = folder.path().join("run/sink");
     wait_for("mail in the sink", || read_all(&sink).pop());
+    // The other line to paste, where curl is installed.
+    if program("curl").is_some() {
+        let line = demo.banner.lines().find(|line| line.contains("mta-sts."));
+        let line = line.and_then(|line| line.trim().strip_prefix("web"));
+        let line = line.expect("a line to paste").to_owned();
+        wait_until("the policy", || {
+            let mut shell = Command::new("sh");
+            let output = output_of(shell.args(["-c", &line]).current_dir(folder.path()), "");
+            String::from_utf8_lossy(&output.stdout).contains("mx: mx.demo.test")
+        });
+    }
     demo.interrupt();
 
     // The second start goes on with the state of the first.

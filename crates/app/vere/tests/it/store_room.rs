@@ -40,7 +40,8 @@ fn room_of_removed_messages_comes_back_by_itself() {
     let endpoint = free_address();
     let options = Options::default()
         .set("metrics.store", &format!("\"{endpoint}\""))
-        .set("store.reclaim_share", "100");
+        .set("store.reclaim_share", "100")
+        .set("store.keep_expunged", "\"0s\"");
     let (mut system, ports) = start_with_store(options);
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     for number in 0..MESSAGES {

@@ -9,6 +9,9 @@ impl Assembly {
             reserve: self.need("store.reserve"),
             reclaim_from: self.need("store.reclaim_from"),
             reclaim_share: self.need("store.reclaim_share"),
+            backup_hold_max: self.need("store.backup_hold_max"),
+            keep_expunged: self.need("store.keep_expunged"),
+            keep_expunged_size: self.need("store.keep_expunged_size"),
             sharing: self.choice("store.sharing", |text| match text {
                 "account" => Some(BodySharing::Account),
                 "all" => Some(BodySharing::All),

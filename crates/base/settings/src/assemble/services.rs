@@ -24,6 +24,7 @@ impl Assembly {
             front: self.maybe("metrics.front"),
             dnsbl: self.maybe("metrics.dnsbl"),
             x400: self.maybe("metrics.x400"),
+            web: self.maybe("metrics.web"),
         }
     }
 

@@ -2,10 +2,10 @@
 
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{GIB, KIB, MINUTE};
-use crate::kind::Kind::{Choice, FilterAddress, Integer, Name, Path, Size, Span};
+use crate::kind::Kind::{Choice, FilterAddress, Integer, Name, SecretFile, Size, Span};
 
 sections! {
-    "filter" Repeated, "A content filter (docs/operate.md, \"Content filters\"). The gateway shows each message to all filters for its kind of `mail` at the end of DATA, in the order of the file; a milter sees the changes of those before. At most 16 filters, whose timeouts add up to at most 5 minutes. `[judging]` decides about received mail by their answers, `[[judging.filter]]` says how a filter counts. `vere filter test` asks about a file." {
+    "filter" Repeated, "A content filter (docs/guides/filters.md). The gateway shows each message to all filters for its kind of `mail` at the end of DATA, in the order of the file; a milter sees the changes of those before. At most 16 filters, whose timeouts add up to at most 5 minutes. `[judging]` decides about received mail by their answers, `[[judging.filter]]` says how a filter counts. `vere filter test` asks about a file." {
         live name: Name, Required("name = \"rspamd\""),
             "The name in settings, log, metrics and explanations: at most 64 letters, digits, dots, hyphens and underscores.";
         live kind: Choice(&["rspamd", "clamd", "milter"]), Required("kind = \"rspamd\""),
@@ -22,7 +22,7 @@ sections! {
             "Connections at once; further messages wait for a free one.";
         live when_unavailable: Choice(&["defer", "accept"]), Is("\"defer\""),
             "Treatment of a message while the filter gives no answer that can be used: `defer` answers 450 4.7.1, `accept` lets the message go on without this filter.";
-        live password_file: Path, Nothing("no password"),
+        live password_file: SecretFile, Nothing("no password"),
             "File with the password of rspamd, for workers that ask for one (`password` and `enable_password`).";
         live learn_address: FilterAddress, Nothing("rspamd is not taught"),
             "Where rspamd learns: the address of its worker \"controller\".";

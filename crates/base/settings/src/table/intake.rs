@@ -3,8 +3,8 @@
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND, TIB};
 use crate::kind::Kind::{
-    Addresses, Choice, HostName, HostNames, Integer, Name, NetworkList, Path, Size, Span, UrlHttps,
-    Urls, Version,
+    Address, Addresses, Choice, HostName, HostNames, Integer, Name, NetworkList, Path, SecretFile,
+    Size, Span, UrlHttps, Urls, Version,
 };
 
 sections! {
@@ -152,7 +152,7 @@ sections! {
     "tls" Always, "The default certificate, for clients without a matching server name. A reload reads the files again." {
         live certificate: Path, Nothing("no certificate from a file"),
             "PEM file of the certificate chain, the server's own certificate first.";
-        live key: Path, Nothing("no certificate from a file"),
+        live key: SecretFile, Nothing("no certificate from a file"),
             "PEM file of the private key.";
     }
 
@@ -161,7 +161,7 @@ sections! {
             "The server name requested by clients.";
         live certificate: Path, Required("certificate = \"mail.pem\""),
             "PEM file of the certificate chain.";
-        live key: Path, Required("key = \"mail.key\""),
+        live key: SecretFile, Required("key = \"mail.key\""),
             "PEM file of the private key.";
     }
 
@@ -174,7 +174,21 @@ sections! {
             "The names of the certificate; only `hostname` when empty.";
         live root: Path, Nothing("the system's roots"),
             "PEM file of roots for the TLS connection to the CA; for test CAs.";
-        fixed listen: Addresses, Is("[\"[::]:80\"]"),
+        live challenge: Choice(&["http-01", "tls-alpn-01", "dns-01"]), Is("\"http-01\""),
+            "How the CA sees that the names lead here: `http-01`, a file at port 80; `tls-alpn-01`, a certificate at port 443 (RFC 8737); `dns-01`, a record in the DNS, for machines that no CA reaches. A change from or to `tls-alpn-01` opens another port, and needs a restart.";
+        fixed listen: Addresses, Nothing("with `http-01`: `[\"[::]:80\"]`, or none where `web.http` listens, which answers challenges too"),
             "Addresses for http-01 challenges; the CA connects to port 80 (RFC 8555 section 8.3).";
+        fixed tls_listen: Addresses, Nothing("with `tls-alpn-01`: `[\"[::]:443\"]`"),
+            "Addresses for tls-alpn-01 challenges, which nothing else may have; the CA connects to port 443.";
+        live dns_server: Address, Nothing("no updates"),
+            "The primary name server of the zone, with its port, such as `\"192.0.2.53:53\"`: it takes updates (RFC 2136) over TCP, which add and remove records `_acme-challenge`.";
+        live dns_zone: HostName, Nothing("the nearest zone that the server knows"),
+            "The zone of the updates.";
+        live dns_key: SecretFile, Nothing("unsigned updates"),
+            "The file of the key that signs updates (TSIG, RFC 8945), as `tsig-keygen` of BIND writes it: hmac-sha256, hmac-sha384 or hmac-sha512.";
+        live dns_hook: Path, Nothing("no program"),
+            "A program that publishes records in place of updates. It is executed as `PROGRAM add NAME VALUE`, and as `PROGRAM remove NAME VALUE` when the order has ended, as the user of the system, with PATH alone in the environment, for two minutes at most; exit code 0 says that the record is published.";
+        live dns_wait: Span(0, HOUR), Is("\"10s\""),
+            "Time between the record and the look of the CA, which may ask any name server of the zone.";
     }
 }

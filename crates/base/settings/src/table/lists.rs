@@ -2,7 +2,7 @@
 
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, GIB, HOUR, MIB, SECOND};
-use crate::kind::Kind::{AnswerPatterns, Choice, HostName, Signed, Size, Span};
+use crate::kind::Kind::{AnswerPatterns, Choice, HostName, SecretZone, Signed, Size, Span};
 
 sections! {
     "front.lists" Always, "Lists of clients in the DNS (DNSBL, RFC 5782): what the answers of all `[[front.list]]` together mean. The broker asks at MAIL, all lists at once; clients of `front.allowed_networks` and `relay.networks` are not asked about." {
@@ -29,7 +29,7 @@ sections! {
     }
 
     "front.list" Repeated, "A list of clients in the DNS. A zone may have several sections, for answers of different weights, and is asked once." {
-        live zone: HostName, Required("zone = \"bl.example.org\""),
+        live zone: SecretZone, Required("zone = \"bl.example.org\""),
             "The zone of the list.";
         live name: HostName, Nothing("`zone`"),
             "The name of the list in replies, log and metrics: for zones whose name has a secret key.";

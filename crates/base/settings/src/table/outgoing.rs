@@ -4,7 +4,7 @@ use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, HOUR, MIB, MINUTE, ROUTE_TLS_MODES, SECOND, TIB, TLS_MODES};
 use crate::kind::Kind::{
     Addresses, Choice, HostName, Integer, Ipv4, Ipv6, Mailboxes, MaildirTemplate, Name, NextHop,
-    Path, Pattern, Rate, SecretText, Separator, Size, Span, Spans, Store,
+    Path, Pattern, Rate, SecretFile, SecretText, Separator, Size, Span, Spans, Store,
 };
 
 sections! {
@@ -26,6 +26,12 @@ sections! {
             "Percentage of unneeded data in the log from which the store reclaims space.";
         fixed reclaim_share: Integer(1, 100), Is("20"),
             "Percentage of the time spent on reclaiming space.";
+        live backup_hold_max: Span(MINUTE, 30 * DAY), Is("\"12h\""),
+            "Longest time of a backup, during which the store reclaims no space. A backup that takes longer fails, and so does one during which free space falls below `reserve`. What it stored already is not stored again by the next one.";
+        live keep_expunged: Span(0, 366 * DAY), Is("\"7d\""),
+            "How long expunged messages and deleted mailboxes are kept for `vere mailbox undelete`. 0 keeps none and lets go of those that are kept. They count in no quota, IMAP clients do not see them, and on a nearly full disk the oldest go earlier.";
+        live keep_expunged_size: Size(0, 64 * TIB), Is("\"10 GiB\""),
+            "Expunged mail that an account keeps at most, and not more than its quota; the oldest goes first.";
         fixed sharing: Choice(&["account", "all"]), Is("\"account\""),
             "Accounts among which a message that arrives again is stored as a reference to the existing copy. `all` stores the message once for all accounts; anyone able to observe the used space, or the time of storing, may then find out whether another account has the same message.";
         live marked: Choice(&["junk", "inbox"]), Is("\"junk\""),
@@ -124,7 +130,7 @@ sections! {
             "The user to authenticate as. Needs `tls = \"required\"`, unless the next hop is a loopback address or `password_in_clear` is set.";
         live password: SecretText, Nothing("no authentication"),
             "The password of the user. Keep the file unreadable for other users.";
-        live password_file: Path, Nothing("no authentication"),
+        live password_file: SecretFile, Nothing("no authentication"),
             "File with the password in the first line, instead of `password`; read at the start and at each reload. Keep the file unreadable for other users.";
         live password_in_clear: Choice(&["no", "yes"]), Is("\"no\""),
             "`yes`: the password may be sent without TLS, to a next hop on a network safe from eavesdropping.";

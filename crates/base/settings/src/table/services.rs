@@ -3,8 +3,8 @@
 use super::row::Fallback::{Is, Nothing};
 use super::row::{KIB, MIB, SECOND, TIB};
 use crate::kind::Kind::{
-    Choice, HeloPatterns, HostName, Integer, MailAddress, Name, NetworkList, Path, SenderPatterns,
-    Size, Span, UrlHttp,
+    Choice, HeloPatterns, HostName, Integer, MailAddress, Name, NetworkList, Path, SecretFile,
+    SenderPatterns, Size, Span, UrlHttp,
 };
 
 sections! {
@@ -103,7 +103,7 @@ sections! {
             "The URL for the POST requests. After any answer except 2xx the lines are sent again; redirects are not followed.";
         fixed webhook_ca: Path, Nothing("the system's roots"),
             "PEM file of the CAs for the web server's certificate, instead of the system's roots.";
-        fixed webhook_secret: Path, Nothing("no secret"),
+        fixed webhook_secret: SecretFile, Nothing("no secret"),
             "The file with the secret for the signatures of the requests (HMAC-SHA-256, field Vere-Signature). Line ends behind the secret are ignored.";
         fixed webhook_timeout: Span(SECOND, 600 * SECOND), Is("\"30s\""),
             "Longest wait for the answer to a request.";

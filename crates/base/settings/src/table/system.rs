@@ -2,7 +2,7 @@
 
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, GIB, MIB, MINUTE, SECOND, TIB};
-use crate::kind::Kind::{Address, Choice, Integer, Name, Names, Path, Size, Span, Urls};
+use crate::kind::Kind::{Address, Choice, Integer, Name, Names, Path, SecretFile, Size, Span, Urls};
 
 sections! {
     "gateway" Always, "The gateway of this machine, among the gateways with the same nodes and register." {
@@ -29,7 +29,7 @@ sections! {
             "The delay of a node's answers, compared with the other nodes, that counts as slow.";
         fixed slow_rest: Span(SECOND, DAY), Is("\"10m\""),
             "The time that a slow node is excluded before the node may be filled again, unless too few nodes remain; the time doubles with each exclusion, up to 64 times.";
-        fixed secret: Path, Is("\"{data}/spool.key\""),
+        fixed secret: SecretFile, Is("\"{data}/spool.key\""),
             "File of the key shared by gateway and nodes, which proves the account `default`; created at the first start if missing.";
         fixed as: Name, Is("\"default\""),
             "The account of this machine's gateway and commands on the nodes: `default`, or the name of a `[[spool.account]]`. The gateway's queues belong to this account.";
@@ -56,7 +56,7 @@ sections! {
     "spool.tls" Optional, "Mutual TLS (1.3) between gateways and nodes on several machines. Both sides present the certificate and demand the other side's certificate. Changed files take effect with the next connection, without a reload." {
         fixed certificate: Path, Required("certificate = \"/etc/vere/spool.pem\""),
             "PEM file of this machine's certificate with the chain. For a node the certificate must contain the node's `name` as a DNS name, or the node's address. If the certificate has extended key usage, both server and client authentication are required.";
-        fixed key: Path, Required("key = \"/etc/vere/spool.key\""),
+        fixed key: SecretFile, Required("key = \"/etc/vere/spool.key\""),
             "PEM file of the private key.";
         fixed ca: Path, Required("ca = \"/etc/vere/spool-ca.pem\""),
             "PEM file of the CAs accepted for the other side's certificate; the system's roots are not accepted. Any peer with a certificate of such a CA may connect, so use the CA for no other purpose.";
@@ -65,7 +65,7 @@ sections! {
     "spool.account" Repeated, "An account on the nodes beside `default`, so that gateways and monitoring need not share a key. A node needs all accounts in its settings; a gateway needs only its own account." {
         fixed name: Name, Required("name = \"east\""),
             "The name; at most 32 bytes.";
-        fixed secret: Path, Required("secret = \"/etc/vere/east.key\""),
+        fixed secret: SecretFile, Required("secret = \"/etc/vere/east.key\""),
             "File of the account's key, the same on the account's machine and on the nodes; created at the first start if missing.";
         fixed groups: Choice(&["makes", "none"]), Is("\"makes\""),
             "`makes`: the account may create groups of queues, as a gateway does. `none`: the account has only the rights granted by other accounts.";
@@ -113,11 +113,11 @@ sections! {
             "PEM file of the CAs for the members' certificates.";
         fixed certificate: Path, Nothing("no certificate"),
             "PEM file of the certificate for members that demand a client certificate.";
-        fixed key: Path, Nothing("none"),
+        fixed key: SecretFile, Nothing("none"),
             "PEM file of the private key.";
         fixed user: Name, Nothing("no authentication"),
             "The user to authenticate as. Needs https, unless the endpoint is a loopback address.";
-        fixed password_file: Path, Nothing("no authentication"),
+        fixed password_file: SecretFile, Nothing("no authentication"),
             "File with the user's password in the first line. Keep the file unreadable for other users.";
     }
 
@@ -132,6 +132,8 @@ sections! {
             "Address and port for the metrics of the server of block lists; applies with `[dnsbl]`.";
         fixed x400: Address, Nothing("no endpoint"),
             "Address and port for the metrics of the X.400 MTA; applies with `[x400]`.";
+        fixed web: Address, Nothing("no endpoint"),
+            "Address and port for the metrics of the web server; applies with `[web]`. Never one of `web.https`: the endpoint has no authentication.";
     }
 
     "log" Always, "The log, written to standard error." {

@@ -2,7 +2,7 @@
 
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{GIB, HOUR, MIB, MINUTE, SECOND, TIB};
-use crate::kind::Kind::{Account, Choice, Command, Integer, Path, Size, Span, Version};
+use crate::kind::Kind::{Account, Choice, Command, Integer, Path, SecretFile, Size, Span, Version};
 
 sections! {
     "" Always, "Keys before the first section." {
@@ -34,9 +34,9 @@ sections! {
             "Content that was read, sealed, on the local disk (`~/.cache/vere/fs`): the cache survives the mount and serves reads before the accounts, also when no account answers. Half of the disk's free room is the bound where that is less; `0 B` is no cache.";
         fixed ahead_max: Integer(1, 1_000), Is("32"),
             "Chunks of files read ahead of need at the same time.";
-        fixed passphrase_file: Path, Nothing("the passphrase is asked for"),
+        fixed passphrase_file: SecretFile, Nothing("the passphrase is asked for"),
             "A file whose first line is the passphrase.";
-        fixed key_file: Path, Nothing("the volume has a passphrase"),
+        fixed key_file: SecretFile, Nothing("the volume has a passphrase"),
             "A file of at least 32 random octets in place of a passphrase.";
     }
 
@@ -45,7 +45,7 @@ sections! {
             "The account's number in the volume. The number stays, whatever becomes of the other accounts.";
         fixed url: Account, Required("url = \"imaps://bob@mail.example.org/\""),
             "User and server. `imap://` begins with STARTTLS.";
-        fixed password_file: Path, Nothing("`password_command` or `token_command`"),
+        fixed password_file: SecretFile, Nothing("`password_command` or `token_command`"),
             "A file whose first line is the password.";
         fixed password_command: Command, Nothing("`password_file` or `token_command`"),
             "A program that prints the password, run for each connection, for 30 seconds at most. No shell takes part; the first line of the output counts.";

@@ -4,7 +4,7 @@ use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, GIB, KIB, MINUTE, SECOND};
 use crate::kind::Kind::{
     Addresses, Choice, HostName, Hosts, Integer, IpAddresses, OrAddress, OrAddresses, Path,
-    SecretText, Size, Span, Spans, Word, Words,
+    SecretFile, SecretText, Size, Span, Spans, Word, Words,
 };
 
 sections! {
@@ -60,7 +60,7 @@ sections! {
             "The name that the peer gives in its bind.";
         live password: SecretText, Nothing("no password"),
             "The password that the peer gives. Keep the file unreadable for other users.";
-        live password_file: Path, Nothing("no password"),
+        live password_file: SecretFile, Nothing("no password"),
             "File with that password in the first line, instead of `password`.";
         live nameless: Choice(&["no", "yes"]), Is("\"no\""),
             "`yes`: the peer binds without name and password, in both directions.";
@@ -68,7 +68,7 @@ sections! {
             "The name that this MTA gives to the peer.";
         live own_password: SecretText, Nothing("an empty password"),
             "The password that this MTA gives to the peer.";
-        live own_password_file: Path, Nothing("an empty password"),
+        live own_password_file: SecretFile, Nothing("an empty password"),
             "File with that password in the first line, instead of `own_password`.";
         live addresses: Hosts, Is("[]"),
             "Hosts of the peer with ports, in the order of attempts; the default port is 102. Without addresses the peer is never called, and its messages wait until they expire.";

@@ -47,6 +47,11 @@ impl Emptying {
         }
     }
 
+    /// Takes a deleted mailbox that stays, to be published only.
+    pub(super) fn tell(&mut self, mailbox: MailboxId) {
+        self.begun.push(mailbox);
+    }
+
     /// Takes the deleted mailboxes not yet published.
     pub(crate) fn take_begun(&mut self) -> Vec<MailboxId> {
         std::mem::take(&mut self.begun)

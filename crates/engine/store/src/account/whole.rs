@@ -1,5 +1,6 @@
 //! Accounts as a whole: storage and removal.
 
+use std::collections::BTreeSet;
 use std::mem;
 
 use vere_ports::directory::AccountName;
@@ -7,7 +8,6 @@ use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 use vere_units::Timestamp;
 
-use super::Account;
 use crate::add::QuotaUsage;
 use crate::committed::Committed;
 use crate::error::StoreError;
@@ -73,14 +73,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
 
     /// The storage used by an account.
     fn look_at(&self, name: &AccountName) -> Result<Holding, StoreError> {
-        let read;
-        let account: &Account = match self.accounts.get(name) {
-            Some(account) => account,
-            None => {
-                read = self.read_account(name)?;
-                &read
-            }
-        };
+        let account = self.known_account(name)?;
         let mut usage = QuotaUsage::default();
         for row in account.mailboxes.values() {
             let head = match self.mailbox_head(row.id) {
@@ -98,8 +91,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         })
     }
 
-    /// Removes all mailboxes of an account, `INBOX` included, with their messages, and the subscriptions. Returns the
-    /// storage that the account used. The greatest UIDVALIDITY is kept: clients of a later account of this name see
+    /// Removes all mailboxes of an account, `INBOX` included, with their messages, the kept ones too, and the
+    /// subscriptions. Returns the storage that the account used. The greatest UIDVALIDITY is kept: clients of a later account of this name see
     /// other mailboxes. After a crash the account has all mailboxes or none. [`Store::empty_some`] removes the rows
     /// of the mailboxes.
     ///
@@ -109,11 +102,18 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     pub fn remove_account(&mut self, name: &AccountName) -> Result<Committed<Holding>, StoreError> {
         let holding = self.look_at(name)?;
         let (mut account, mut change) = self.change_account(name)?;
+        let mut gone: BTreeSet<_> = account.asides.keys().copied().collect();
+        let (mut messages, mut octets) = self.octets_of(&gone);
         for (mailbox, row) in mem::take(&mut account.mailboxes) {
             change.remove(keys::mailbox(&mailbox));
-            change.put(keys::purge(row.id), Vec::new());
-            account.purges.insert(row.id);
+            if let Ok(head) = self.mailbox_head(row.id) {
+                let kept = head.kept.unwrap_or_default();
+                messages += u64::from(kept.messages);
+                octets += kept.octets;
+            }
+            gone.insert(row.id);
         }
+        account.put_in_purges(&mut change, &gone);
         for mailbox in mem::take(&mut account.subscriptions) {
             change.remove(keys::subscription(&mailbox));
         }
@@ -122,6 +122,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             self.commit_account(name, account, change)?;
         }
         self.empty_later(name, &purges, holding.usage.octets);
+        self.end_asides(name, &gone, (messages, octets));
         Ok(Committed::new(holding, self.log.end()))
     }
 

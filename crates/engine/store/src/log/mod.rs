@@ -6,6 +6,7 @@
 //! a position before its end is served by the one sync.
 
 mod error;
+mod files;
 pub(crate) mod format;
 mod job;
 mod reach;
@@ -27,6 +28,7 @@ use format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead, seg
 
 pub use error::OpenError;
 pub(crate) use error::io_error;
+pub use files::LogFile;
 pub(crate) use job::{Needed, Snapshots};
 pub use job::{ReclaimJob, ReclaimOutcome};
 pub use recover::OpenReport;

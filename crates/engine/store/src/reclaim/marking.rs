@@ -9,7 +9,7 @@ use vere_ports::mail_meta::{MetaEngine, MetaError, Partition, RowChange};
 
 use crate::error::StoreError;
 use crate::log::Snapshots;
-use crate::rows::{MessageRow, decode_snapshot, keys};
+use crate::rows::{MessageRow, Referring, decode_snapshot, keys};
 
 /// Rows that a step looks at.
 const ROWS: usize = 2_000;
@@ -30,8 +30,8 @@ pub(super) struct Marking {
     queue: VecDeque<Partition>,
     /// The last partition listed by the engine.
     after: Option<Partition>,
-    /// The current partition, and the last row read.
-    current: Option<(Partition, Vec<u8>)>,
+    /// The current partition, the kind of rows, and the last row read.
+    current: Option<(Partition, Referring, Vec<u8>)>,
     done: bool,
 }
 
@@ -54,15 +54,11 @@ impl Marking {
         self.done
     }
 
-    /// Marks the bodies and threads of the messages among rows.
+    /// Marks the bodies and threads of the messages among rows of a mailbox.
     pub(super) fn mark(&mut self, rows: &[RowChange]) {
-        let messages = rows
-            .iter()
-            .filter(|row| row.key.starts_with(keys::MESSAGES));
-        for row in messages {
-            if let Some(message) = row.value.as_deref().and_then(MessageRow::decode) {
-                self.mark_one(&message);
-            }
+        for row in rows {
+            let messages = Referring::all_of(&row.key, row.value.as_deref());
+            messages.iter().for_each(|message| self.mark_one(message));
         }
     }
 
@@ -93,8 +89,8 @@ impl Marking {
         let mut left = ROWS;
         while left > 0 && !self.done {
             match self.current.take() {
-                Some((partition, after)) => {
-                    left = self.messages(meta, partition, after, left)?;
+                Some((partition, kind, after)) => {
+                    left = self.messages(meta, (partition, kind), after, left)?;
                 }
                 None => {
                     left = left.saturating_sub(PARTITION_ROWS);
@@ -122,7 +118,7 @@ impl Marking {
             Arc::make_mut(&mut self.snapshots).insert(partition.clone(), snapshot);
         }
         if matches!(partition, Partition::Mailbox(_)) {
-            self.current = Some((partition, Vec::new()));
+            self.current = Some((partition, Referring::Messages, Vec::new()));
         }
         Ok(())
     }
@@ -131,17 +127,19 @@ impl Marking {
     fn messages<M: MetaEngine>(
         &mut self,
         meta: &M,
-        partition: Partition,
+        (partition, kind): (Partition, Referring),
         after: Vec<u8>,
         rows: usize,
     ) -> Result<usize, StoreError> {
         let (mut left, mut last, mut bad) = (rows, Vec::new(), false);
-        let scanned = meta.scan_after(&partition, keys::MESSAGES, &after, &mut |key, value| {
-            match MessageRow::decode(value) {
-                Some(message) => self.mark_one(&message),
+        let scanned = meta.scan_after(&partition, kind.prefix(), &after, &mut |key, value| {
+            match kind.messages(value) {
+                Some(messages) => {
+                    messages.iter().for_each(|message| self.mark_one(message));
+                    left = left.saturating_sub(messages.len().max(1));
+                }
                 None => bad = true,
             }
-            left -= 1;
             if left == 0 {
                 last = key.to_vec();
             }
@@ -155,9 +153,11 @@ impl Marking {
                 &"the row of a message is malformed",
             ));
         }
-        if left == 0 {
-            self.current = Some((partition, last));
-        }
+        self.current = match (left, kind) {
+            (0, _) => Some((partition, kind, last)),
+            (_, Referring::Messages) => Some((partition, Referring::Kept, Vec::new())),
+            (_, Referring::Kept) => None,
+        };
         Ok(left)
     }
 }

@@ -8,7 +8,9 @@ use vere_ports::mail_meta::{MetaEngine, MetaError, Partition};
 use super::{Broken, LostMessage, PARTITIONS, RepairReport, Told};
 use crate::batch::Change;
 use crate::model::{BlobId, MailboxId, MailboxName, ModSeq, Uid};
-use crate::rows::{AccountHead, MailboxHead, MailboxRow, MessageRow, encode_expunged, keys};
+use crate::rows::{
+    AccountHead, KeptCount, KeptRow, MailboxHead, MailboxRow, MessageRow, encode_expunged, keys,
+};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -32,6 +34,8 @@ pub(super) struct Mending {
     listed: HashMap<u64, (AccountName, MailboxName)>,
     /// Deleted mailboxes that are not empty yet.
     purged: HashSet<u64>,
+    /// Deleted mailboxes whose messages are kept.
+    aside: HashSet<u64>,
     /// Accounts that have a list.
     accounts: HashSet<AccountName>,
     queue: VecDeque<Partition>,
@@ -51,6 +55,7 @@ impl Mending {
             known: BTreeMap::new(),
             listed: HashMap::new(),
             purged: HashSet::new(),
+            aside: HashSet::new(),
             accounts: HashSet::new(),
             queue: VecDeque::new(),
             after: None,
@@ -86,6 +91,11 @@ impl Mending {
             if let (Some(mailbox), Some(row)) = (keys::name_of(key), MailboxRow::decode(value)) {
                 self.listed.insert(row.id.0, (name.clone(), mailbox));
             }
+            true
+        })?;
+        meta.scan(partition, keys::ASIDE, &mut |key, _| {
+            self.aside
+                .extend(keys::mailbox_of(key).map(|mailbox| mailbox.0));
             true
         })?;
         meta.scan(partition, keys::PURGES, &mut |key, _| {
@@ -177,6 +187,9 @@ impl Mending {
         report.accounts += 1;
         let before = rows.clone();
         rows.retain(|key, value| {
+            if key.starts_with(keys::ASIDE) {
+                return keys::mailbox_of(key).is_some_and(|id| self.is_of(id, name));
+            }
             if !key.starts_with(keys::MAILBOXES) {
                 return true;
             }
@@ -194,7 +207,7 @@ impl Mending {
         let mut greatest = 0;
         for (id, known) in own {
             greatest = greatest.max(known.uid_validity);
-            let lost = !self.listed.contains_key(id) && !self.purged.contains(id);
+            let lost = !self.listed.contains_key(id) && !self.is_deleted(*id);
             // An empty mailbox is the leftover of an interrupted creation.
             if !lost || known.messages == 0 {
                 continue;
@@ -219,6 +232,11 @@ impl Mending {
         *rows != before
     }
 
+    /// Whether a mailbox was deleted, and is not empty yet or kept.
+    fn is_deleted(&self, id: u64) -> bool {
+        self.purged.contains(&id) || self.aside.contains(&id)
+    }
+
     /// Whether a mailbox exists and belongs to an account.
     fn is_of(&self, id: MailboxId, name: &AccountName) -> bool {
         let known = self.known.get(&id.0);
@@ -233,11 +251,11 @@ impl Mending {
             return any;
         };
         let listed = self.listed.get(&id);
-        if listed.is_none() && known.messages == 0 && !self.purged.contains(&id) {
+        if listed.is_none() && known.messages == 0 && !self.is_deleted(id) {
             rows.clear();
             return true;
         }
-        let nobodys = known.owner.is_none() && !self.purged.contains(&id);
+        let nobodys = known.owner.is_none() && !self.is_deleted(id);
         let before = rows.clone();
         if let Some(owner) = &known.owner {
             rows.insert(keys::OWNER.to_vec(), owner.to_string().into_bytes());
@@ -262,7 +280,7 @@ impl Mending {
             rows.clear();
             return true;
         }
-        report.mailboxes += 1;
+        let last_kept = self.sift_kept(rows, &mut head, report);
         if self.broken.gone.contains(&Partition::Mailbox(id).encode()) {
             forget_history(&mut head, rows, &messages);
         } else if !gone.is_empty() {
@@ -271,10 +289,13 @@ impl Mending {
             rows.insert(keys::expunged(head.mod_seq), encode_expunged(&gone));
         }
         recount(&mut head, messages.values());
-        let last = messages.keys().next_back();
+        let last = messages.keys().next_back().copied().max(last_kept);
         head.uid_next = last.map_or(head.uid_next, |last| head.uid_next.max(last.next()));
         rows.insert(keys::HEAD.to_vec(), head.encode());
-        report.messages += u64::from(head.messages);
+        if !self.aside.contains(&id) {
+            report.mailboxes += 1;
+            report.messages += u64::from(head.messages);
+        }
         *rows != before
     }
 
@@ -301,6 +322,10 @@ impl Mending {
                 return true;
             }
             gone.push(uid);
+            if self.aside.contains(&at.id.0) {
+                report.kept_lost += 1;
+                return false;
+            }
             report.lost.push(LostMessage {
                 uid,
                 body: BlobId(body),
@@ -314,6 +339,52 @@ impl Mending {
             rows.remove(&keys::fields(*uid));
         }
         (messages, gone)
+    }
+}
+
+impl Mending {
+    /// Removes kept messages whose body or row is gone, and counts the others. Returns the last UID of these.
+    fn sift_kept(
+        &mut self,
+        rows: &mut Rows,
+        head: &mut MailboxHead,
+        report: &mut RepairReport,
+    ) -> Option<Uid> {
+        let (mut count, mut last, mut gone) = (KeptCount::default(), None, Vec::new());
+        let mut kept = Rows::new();
+        rows.retain(|key, value| {
+            if !key.starts_with(keys::KEPT) {
+                return true;
+            }
+            if let Some(mut row) = keys::kept_of(key).and_then(|_| KeptRow::decode(value)) {
+                row.messages.retain(|(uid, message)| {
+                    let is_there = self.bodies.binary_search(&message.blob.0).is_ok();
+                    match is_there {
+                        true => drop(self.nameless.remove(&message.blob.0)),
+                        false => gone.push(*uid),
+                    }
+                    is_there
+                });
+                last = last.max(row.messages.last().map(|(uid, _)| *uid));
+                let more = row.count();
+                count.messages += more.messages;
+                count.octets += more.octets;
+                if !row.messages.is_empty() {
+                    kept.insert(key.clone(), row.encode());
+                }
+            }
+            false
+        });
+        rows.extend(kept);
+        for uid in &gone {
+            rows.remove(&keys::fields(*uid));
+        }
+        report.kept_lost += gone.len() as u64;
+        // Unknown and none stays as an older program wrote it.
+        if head.kept.is_some() || count != KeptCount::default() {
+            head.kept = Some(count);
+        }
+        last
     }
 }
 

@@ -24,7 +24,7 @@ use crate::log::format::{RecordHead, RecordKind};
 use crate::log::{Damage, OpenError, Replay, Survey};
 use crate::model::{BlobId, MailboxId, MailboxName, Uid};
 use crate::replay::{Applying, Gap};
-use crate::rows::{MessageRow, keys};
+use crate::rows::{Referring, keys};
 use crate::store::{Store, StoreConfig};
 use mend::Mending;
 
@@ -67,6 +67,8 @@ pub struct RepairReport {
     pub damage: Vec<Damage>,
     /// Messages whose body is gone.
     pub lost: Vec<LostMessage>,
+    /// Expunged messages that cannot be brought back any more, because their body is gone.
+    pub kept_lost: u64,
     /// Mailboxes that lost changes: flags may be older than they were, messages may be missing or back.
     pub changes_lost: Vec<MailboxId>,
     /// Accounts whose list of mailboxes lost changes.
@@ -165,9 +167,8 @@ impl Told {
         let Some(nameless) = &mut self.nameless else {
             return;
         };
-        let rows = batch.rows.iter();
-        for row in rows.filter(|row| row.key.starts_with(keys::MESSAGES)) {
-            if let Some(message) = row.value.as_deref().and_then(MessageRow::decode) {
+        for row in &batch.rows {
+            for message in Referring::all_of(&row.key, row.value.as_deref()) {
                 nameless.remove(&message.blob.0);
             }
         }

@@ -13,6 +13,8 @@ pub(crate) const MAILBOXES: &[u8] = &[0x02];
 pub(crate) const SUBSCRIPTIONS: &[u8] = &[0x03];
 /// Account: deleted mailboxes whose partition is not empty yet.
 pub(crate) const PURGES: &[u8] = &[0x04];
+/// Account: deleted mailboxes whose messages are kept.
+pub(crate) const ASIDE: &[u8] = &[0x07];
 /// Account, a hint: the body with a given content. In [`EVERYBODY`] if all accounts share bodies.
 pub(crate) const CONTENTS: u8 = 0x05;
 /// Account, a hint: the thread that a message id belongs to.
@@ -46,13 +48,16 @@ const ORDER: u8 = 0x08;
 
 /// Both: the position of the newest record that has all rows of the partition.
 pub(crate) const SNAPSHOT: &[u8] = &[0x09];
-/// The greatest kind except [`SNAPSHOT`].
-const KIND_MAX: u8 = 0x08;
+/// Mailbox: expunged messages that are kept, by the position of the log at their change and the first UID.
+pub(crate) const KEPT: &[u8] = &[0x0a];
+/// The greatest kind.
+const KIND_MAX: u8 = 0x0a;
 
 /// The next kind of rows that are in the log.
 pub(crate) fn next_kind(partition: &Partition, kind: u8) -> Option<u8> {
     let hint = |kind| matches!(partition, Partition::Account(_)) && is_hint(kind);
-    (kind + 1..=KIND_MAX).find(|kind| !hint(*kind))
+    let other = |kind| hint(kind) || SNAPSHOT.contains(&kind);
+    (kind + 1..=KIND_MAX).find(|kind| !other(*kind))
 }
 
 fn key(kind: u8, rest: &[u8]) -> Vec<u8> {
@@ -72,6 +77,15 @@ pub(crate) fn subscription(name: &MailboxName) -> Vec<u8> {
 
 pub(crate) fn purge(id: MailboxId) -> Vec<u8> {
     key(PURGES[0], &id.0.to_be_bytes())
+}
+
+pub(crate) fn aside(id: MailboxId) -> Vec<u8> {
+    key(ASIDE[0], &id.0.to_be_bytes())
+}
+
+pub(crate) fn kept(at: u64, first: Uid) -> Vec<u8> {
+    let rest = [&at.to_be_bytes()[..], &first.get().to_be_bytes()].concat();
+    key(KEPT[0], &rest)
 }
 
 pub(crate) fn content(hash: &[u8; 16]) -> Vec<u8> {
@@ -118,7 +132,14 @@ pub(crate) fn mod_seq_of(key: &[u8]) -> Option<ModSeq> {
     Some(ModSeq(u64::from_be_bytes(*number)))
 }
 
-/// The mailbox in the key of a purge.
+/// The position and the first UID in the key of kept messages.
+pub(crate) fn kept_of(key: &[u8]) -> Option<(u64, Uid)> {
+    let (at, uid) = key.get(1..)?.split_first_chunk()?;
+    let uid = Uid::new(u32::from_be_bytes(*uid.first_chunk()?))?;
+    Some((u64::from_be_bytes(*at), uid))
+}
+
+/// The mailbox in the key of a purge or of a deleted mailbox that is kept.
 pub(crate) fn mailbox_of(key: &[u8]) -> Option<MailboxId> {
     let number = key.get(1..)?.first_chunk()?;
     Some(MailboxId(u64::from_be_bytes(*number)))

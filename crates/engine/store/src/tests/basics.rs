@@ -221,7 +221,7 @@ fn everything_is_there_again_from_the_log_alone() {
     bench.deliver(gone, 500);
     let deleted = bench
         .store
-        .delete_mailbox(&account("ann"), &name("Old"))
+        .delete_mailbox(&account("ann"), &name("Old"), NOW)
         .unwrap();
     safe(&mut bench.store, deleted);
     empty(&mut bench.store);
@@ -300,7 +300,7 @@ fn what_was_expunged_is_known_for_a_while() {
             .unwrap();
         let stored = safe(&mut bench.store, stored);
         marks.push((stored.mod_seq, uids.clone()));
-        let expunged = bench.store.expunge(inbox, None).unwrap();
+        let expunged = bench.store.expunge(inbox, None, NOW).unwrap();
         assert_eq!(safe(&mut bench.store, expunged), uids);
     }
     let status = bench.snapshot(inbox).status();
@@ -354,12 +354,12 @@ fn names_move_with_those_below_and_validity_rises() {
     assert_eq!(inside, StoreError::Name);
     let inbox = bench
         .store
-        .delete_mailbox(&ann, &MailboxName::inbox())
+        .delete_mailbox(&ann, &MailboxName::inbox(), NOW)
         .unwrap_err();
     assert_eq!(inbox, StoreError::Inbox);
 
     let before = bench.snapshot(first).status().uid_validity;
-    let deleted = bench.store.delete_mailbox(&ann, &name("c/d")).unwrap();
+    let deleted = bench.store.delete_mailbox(&ann, &name("c/d"), NOW).unwrap();
     safe(&mut bench.store, deleted);
     bench.reopen(false);
     let again = bench.create("c/d");
@@ -556,7 +556,7 @@ fn a_new_account_has_its_mailboxes_at_once() {
     }
     // Whoever removes one of them has it removed.
     let deleted = store
-        .delete_mailbox(&account("new"), &name("Lists/2026"))
+        .delete_mailbox(&account("new"), &name("Lists/2026"), NOW)
         .unwrap();
     safe(&mut store, deleted);
     let again = store.open_account(&account("new"), NOW).unwrap();

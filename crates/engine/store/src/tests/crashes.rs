@@ -171,7 +171,7 @@ impl World {
             Step::Expunge(number) => {
                 if let Some(uid) = self.change(number, SystemFlags::DELETED)? {
                     self.promised.leaving.insert((INBOX, uid));
-                    let expunged = self.store.expunge(self.inbox, Some(&[uid]))?;
+                    let expunged = self.store.expunge(self.inbox, Some(&[uid]), NOW)?;
                     settled(&mut self.store, expunged)?;
                     self.promised.messages.remove(&(INBOX, uid));
                 }

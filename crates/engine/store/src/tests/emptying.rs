@@ -21,7 +21,9 @@ fn a_deleted_mailbox_is_gone_at_once_and_emptied_in_pieces() {
     bench.fill(old, 1..=20);
     let before = rows(&bench, old);
     assert!(before > 40, "{before} rows");
-    let deleted = bench.store.delete_mailbox(&account("ann"), &name("Old"));
+    let deleted = bench
+        .store
+        .delete_mailbox(&account("ann"), &name("Old"), NOW);
     safe(&mut bench.store, deleted.unwrap());
     assert_eq!(
         bench.store.snapshot(old).unwrap_err(),
@@ -96,7 +98,9 @@ fn what_cannot_be_read_keeps_no_others_from_being_emptied() {
     bench.fill(bad, 1..=5);
     let bob = bench.store.open_account(&account("bob"), NOW).unwrap();
     let bobs = safe(&mut bench.store, bob);
-    let deleted = bench.store.delete_mailbox(&account("ann"), &name("Bad"));
+    let deleted = bench
+        .store
+        .delete_mailbox(&account("ann"), &name("Bad"), NOW);
     safe(&mut bench.store, deleted.unwrap());
     let removed = bench.store.remove_account(&account("bob")).unwrap();
     safe(&mut bench.store, removed);
@@ -132,7 +136,9 @@ fn what_cannot_be_read_keeps_no_others_from_being_emptied() {
 fn without_the_list_of_accounts_the_store_goes_on() {
     let mut bench = Bench::new();
     let old = bench.create("Old");
-    let deleted = bench.store.delete_mailbox(&account("ann"), &name("Old"));
+    let deleted = bench
+        .store
+        .delete_mailbox(&account("ann"), &name("Old"), NOW);
     safe(&mut bench.store, deleted.unwrap());
     bench.reopen(false);
     bench.meta.set_unlisted(true);
@@ -153,7 +159,9 @@ fn a_mailbox_that_is_being_emptied_is_not_read_again() {
     let mut bench = Bench::new();
     let old = bench.create("Old");
     bench.fill(old, 1..=20);
-    let deleted = bench.store.delete_mailbox(&account("ann"), &name("Old"));
+    let deleted = bench
+        .store
+        .delete_mailbox(&account("ann"), &name("Old"), NOW);
     safe(&mut bench.store, deleted.unwrap());
     bench.reopen(false);
     let _ = bench.store.read_ahead(old);

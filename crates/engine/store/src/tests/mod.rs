@@ -5,6 +5,7 @@ mod crashes;
 mod emptying;
 mod full_disk;
 mod joining;
+mod keeping;
 mod names;
 mod pieces;
 mod reclaiming;

@@ -94,7 +94,7 @@ impl Names {
     pub(super) fn delete(&mut self, store: &mut Tested) -> Result<(), StoreError> {
         self.begin(NEW);
         for each in [NEW[1], NEW[0]] {
-            match store.delete_mailbox(&account("ann"), &name(each)) {
+            match store.delete_mailbox(&account("ann"), &name(each), NOW) {
                 Err(StoreError::NoMailbox) => {}
                 deleted => settled(store, deleted?)?,
             }

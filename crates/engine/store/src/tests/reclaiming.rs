@@ -53,7 +53,7 @@ pub(super) fn expunge(bench: &mut Bench, uids: &[Uid]) {
         .store_flags(bench.inbox, uids, FlagMode::Add, &flags, None)
         .unwrap();
     safe(&mut bench.store, stored);
-    let gone = bench.store.expunge(bench.inbox, None).unwrap();
+    let gone = bench.store.expunge(bench.inbox, None, NOW).unwrap();
     safe(&mut bench.store, gone);
 }
 

@@ -23,7 +23,9 @@ pub(super) fn filled() -> Bench {
     expunge(&mut bench, &uids[..12]);
     let old = bench.create("Old");
     bench.deliver(old, 80);
-    let deleted = bench.store.delete_mailbox(&account("ann"), &name("Old"));
+    let deleted = bench
+        .store
+        .delete_mailbox(&account("ann"), &name("Old"), NOW);
     safe(&mut bench.store, deleted.unwrap());
     empty(&mut bench.store);
     assert!(reclaim(&mut bench.store).unwrap() > 0);

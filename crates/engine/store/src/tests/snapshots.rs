@@ -52,7 +52,9 @@ fn changed() -> Bench {
         };
         set_flags(&mut bench, &uids[..6], mode, ["one", "two"][round / 2 % 2]);
     }
-    let deleted = bench.store.delete_mailbox(&account("ann"), &name("Old"));
+    let deleted = bench
+        .store
+        .delete_mailbox(&account("ann"), &name("Old"), NOW);
     safe(&mut bench.store, deleted.unwrap());
     empty(&mut bench.store);
     expunge(&mut bench, &uids[8..10]);

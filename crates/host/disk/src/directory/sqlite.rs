@@ -112,7 +112,7 @@ impl SqliteStore {
         Self::open(path)
     }
 
-    fn connection(&self) -> MutexGuard<'_, Connection> {
+    pub(super) fn connection(&self) -> MutexGuard<'_, Connection> {
         // An unfinished transaction is rolled back when it is dropped, also by a panic.
         self.connection
             .lock()
@@ -178,7 +178,7 @@ fn pragma(connection: &Connection, name: &str, path: &Path) -> Result<i64, Store
 }
 
 /// Makes a store error from an error of the library.
-fn database(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError {
+pub(super) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError {
     let path = path.to_path_buf();
     move |error| match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(path.clone()),

@@ -12,6 +12,9 @@ pub enum AcmeError {
     /// No name is configured.
     #[error("no name for the certificate is configured")]
     NoDomain,
+    /// The settings name no publisher of records.
+    #[error("neither a name server nor a program publishes the records of dns-01")]
+    NoPublisher,
     /// The roots for the authority's server cannot be loaded.
     #[error("certificate authority: {0}")]
     Roots(#[source] TlsError),
@@ -42,11 +45,21 @@ pub enum AcmeError {
         /// The reason given by the CA.
         reason: String,
     },
-    /// The authority offers no http-01 challenge for a name, as for wildcards.
-    #[error("certificate authority offers no http-01 challenge for {domain}")]
+    /// The authority does not offer the challenge of the settings for a name, as http-01 for wildcards.
+    #[error("certificate authority offers no {kind} challenge for {domain}")]
     NoChallenge {
         /// The name.
         domain: String,
+        /// The challenge of the settings.
+        kind: &'static str,
+    },
+    /// The answer to a challenge cannot be published.
+    #[error("cannot publish the answer to the challenge for {name}: {problem}")]
+    Challenge {
+        /// The name.
+        name: String,
+        /// The reason.
+        problem: String,
     },
     /// The answer of the CA is no certificate for the key.
     #[error("certificate authority sent no usable certificate: {0}")]
@@ -83,7 +96,9 @@ impl AcmeError {
         self.kind() == Some("accountDoesNotExist")
     }
 
-    pub(super) fn asked_too_often(&self) -> bool {
+    /// Whether the CA says that it is asked too often: any order would only prolong that.
+    #[must_use]
+    pub fn asked_too_often(&self) -> bool {
         self.kind() == Some("rateLimited")
     }
 }

@@ -1,8 +1,10 @@
-//! Certificates from a certificate authority by ACME (RFC 8555), with http-01 challenges.
+//! Certificates from a certificate authority by ACME (RFC 8555), with the challenges http-01, tls-alpn-01 (RFC 8737) and
+//! dns-01.
 //!
 //! [`Acme::run`] keeps one certificate for all configured names: `run` orders a certificate when there is none or
 //! the names have changed, and again after two thirds of the lifetime, backing off after failures.
-//! [`serve_challenges`] answers the CA on a separate listener, reachable for the CA at port 80 of every name.
+//! [`serve_challenges`] answers the CA on a separate listener, reachable for the CA at port 80 of every name, [`serve_alpn`]
+//! at port 443. Records for dns-01 are published by updates (RFC 2136) or by a program ([`Publisher`]).
 //! Chain and key lie in one file, replaced atomically, so that a server loading the file ([`Acme::files`],
 //! [`crate::tls::ServerTls`]) always gets a matching pair.
 //!
@@ -13,12 +15,19 @@
 //! certificate.pem     the chain, the server's certificate first, then its key (PKCS #8)
 //! ```
 //!
-//! Not covered: dns-01 and tls-alpn-01 challenges, external account binding, revocation.
+//! Not covered: wildcards, external account binding, revocation.
 
+mod alpn;
+mod answers;
 mod challenges;
 mod error;
+mod hook;
 mod http;
+mod names;
+mod proof;
 mod store;
+mod tsig;
+mod update;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -26,16 +35,19 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use instant_acme::{
-    Account, AuthorizationStatus, ChallengeType, Identifier, NewAccount, NewOrder, Order,
-    OrderStatus, RetryPolicy,
+    Account, AuthorizationStatus, Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
 };
 use tokio::time::{sleep, timeout};
 
 use crate::tls::{CertificateFiles, Roots, TlsError};
-use challenges::Answers;
-pub use challenges::{Challenges, serve_challenges};
+pub use alpn::{AlpnChallenges, serve_alpn};
+pub use answers::Places;
+use answers::Published;
+pub use challenges::{Challenges, read_answer, serve_challenges};
 pub use error::AcmeError;
 use http::ClientFactory;
+pub use names::RefusedName;
+pub use proof::{DnsProof, Proof, Publisher, UpdateOptions};
 use store::Store;
 
 /// The longest time for an order with all its requests.
@@ -67,6 +79,8 @@ pub struct AcmeOptions {
     pub domains: Vec<String>,
     /// A PEM file of roots for the authority's own server, instead of the system's: for tests.
     pub root: Option<PathBuf>,
+    /// How the authority sees that the names are ours.
+    pub proof: Proof,
     /// Where account and certificate are kept; made when missing.
     pub dir: PathBuf,
 }
@@ -76,7 +90,7 @@ pub struct AcmeOptions {
 pub struct Acme {
     options: AcmeOptions,
     store: Store,
-    challenges: Challenges,
+    places: Places,
     /// Without configured roots each order looks for the roots of the system: a machine may have none yet, and
     /// mail continues.
     http: Option<ClientFactory>,
@@ -102,7 +116,7 @@ impl Acme {
         Ok(Self {
             options,
             store,
-            challenges: Challenges::default(),
+            places: Places::default(),
             http,
         })
     }
@@ -116,10 +130,19 @@ impl Acme {
         }
     }
 
-    /// The source of answers for [`serve_challenges`].
+    /// Where answers are published, for [`serve_challenges`] and [`serve_alpn`].
     #[must_use]
-    pub fn challenges(&self) -> Challenges {
-        self.challenges.clone()
+    pub fn places(&self) -> Places {
+        self.places.clone()
+    }
+
+    /// Publishes answers at other places, which are served already.
+    #[must_use]
+    pub fn answering_at(self, places: &Places) -> Self {
+        Self {
+            places: places.clone(),
+            ..self
+        }
     }
 
     /// Time until the certificate is due for renewal: zero when the certificate is missing, unreadable, lacks a
@@ -163,24 +186,29 @@ impl Acme {
     /// # Errors
     /// See [`AcmeError`]; the stored certificate remains.
     pub async fn obtain(&self) -> Result<(), AcmeError> {
-        match timeout(ORDER_TIMEOUT, Box::pin(self.obtain_untimed())).await {
+        // Answered until here is left.
+        let published = Published::new(self.options.proof.clone(), self.places.clone());
+        let whole = Box::pin(self.obtain_untimed(&published));
+        let obtained = match timeout(ORDER_TIMEOUT, whole).await {
             Ok(obtained) => obtained,
             Err(_) => Err(AcmeError::Timeout(ORDER_TIMEOUT)),
-        }
+        };
+        published.withdraw().await;
+        obtained
     }
 
-    async fn obtain_untimed(&self) -> Result<(), AcmeError> {
+    async fn obtain_untimed(&self, published: &Published) -> Result<(), AcmeError> {
         let http = match &self.http {
             Some(http) => http.clone(),
             None => https(Roots::load(None))?,
         };
         let (account, restored) = self.account(&http).await?;
-        let (chain, key) = match self.order(&account).await {
+        let (chain, key) = match self.order(&account, published).await {
             // The authority has lost the account, as test servers do at each start.
             Err(error) if restored && error.account_is_unknown() => {
                 tracing::warn!("account unknown to the CA, new account requested");
                 let account = self.new_account(&http).await?;
-                self.order(&account).await?
+                self.order(&account, published).await?
             }
             ordered => ordered?,
         };
@@ -217,7 +245,11 @@ impl Acme {
     }
 
     /// Orders a chain with its key, both in PEM.
-    async fn order(&self, account: &Account) -> Result<(String, String), AcmeError> {
+    async fn order(
+        &self,
+        account: &Account,
+        published: &Published,
+    ) -> Result<(String, String), AcmeError> {
         let identifiers: Vec<Identifier> = self
             .options
             .domains
@@ -228,8 +260,7 @@ impl Acme {
             .new_order(&NewOrder::new(&identifiers))
             .await
             .map_err(AcmeError::authority)?;
-        // Answered until here is left.
-        let _answers = self.answer(&mut order).await?;
+        self.answer(&mut order, published).await?;
         match order.poll_ready(&POLL).await {
             Ok(OrderStatus::Ready) => {}
             Ok(status) => return Err(refused(&mut order, format!("order is {status:?}")).await),
@@ -247,8 +278,8 @@ impl Acme {
     }
 
     /// Publishes the answers to all challenges, and tells the CA that the answers are ready.
-    async fn answer(&self, order: &mut Order) -> Result<Answers, AcmeError> {
-        let mut answers = Answers::new(self.challenges.clone());
+    async fn answer(&self, order: &mut Order, published: &Published) -> Result<(), AcmeError> {
+        let kind = || self.options.proof.challenge();
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization = authorization.map_err(AcmeError::authority)?;
@@ -256,14 +287,25 @@ impl Acme {
                 continue;
             }
             let domain = authorization.identifier().to_string();
-            let Some(mut challenge) = authorization.challenge(ChallengeType::Http01) else {
-                return Err(AcmeError::NoChallenge { domain });
+            let Some(challenge) = authorization.challenge(kind()) else {
+                let kind = self.options.proof.name();
+                return Err(AcmeError::NoChallenge { domain, kind });
             };
             let (token, answer) = (challenge.token.clone(), challenge.key_authorization());
-            answers.add(token, answer.as_str().to_owned());
-            challenge.set_ready().await.map_err(AcmeError::authority)?;
+            published.add(&domain, token, answer).await?;
         }
-        Ok(answers)
+        published.spread().await;
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization.map_err(AcmeError::authority)?;
+            if authorization.status == AuthorizationStatus::Valid {
+                continue;
+            }
+            if let Some(mut challenge) = authorization.challenge(kind()) {
+                challenge.set_ready().await.map_err(AcmeError::authority)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -36,6 +36,22 @@ impl Store {
         })
     }
 
+    /// The same account with another certificate.
+    pub(super) fn beside(&self, certificate: &Path) -> Result<Self, AcmeError> {
+        let dir = certificate.parent().unwrap_or(&self.dir);
+        let mut builder = fs::DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(|source| storage(dir, source))?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            account: self.account.clone(),
+            certificate: certificate.to_owned(),
+        })
+    }
+
     pub(super) fn certificate(&self) -> &Path {
         &self.certificate
     }

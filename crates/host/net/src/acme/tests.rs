@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::challenges::Answers;
-use super::{Acme, AcmeError, AcmeOptions, Challenges, PAUSES, pause, serve_challenges};
+use super::{Acme, AcmeError, AcmeOptions, Challenges, PAUSES, Proof, pause, serve_challenges};
 use crate::tls::{Leaf, ServerTls, ServerTlsOptions};
 use authority::{Authority, Behaviour};
 
@@ -24,6 +24,7 @@ fn options(dir: &Path, domains: &[&str]) -> AcmeOptions {
         contact: vec!["mailto:you@demo.test".to_owned()],
         domains: domains.iter().map(|domain| (*domain).to_owned()).collect(),
         root: None,
+        proof: Proof::Http,
         dir: dir.join("acme"),
     }
 }
@@ -75,7 +76,7 @@ async fn a_certificate_is_ordered_stored_and_served() {
         assert_eq!(mode & 0o777, 0o600, "{entry:?}");
     }
     assert!(
-        format!("{:?}", setup.acme.challenges()).contains("open: 0"),
+        format!("{:?}", setup.acme.places().http()).contains("open: 0"),
         "answers withdrawn"
     );
 }
@@ -155,6 +156,34 @@ async fn a_refusal_names_the_domain_and_keeps_the_old_certificate() {
     let error = setup.acme.obtain().await.expect_err("not ours");
     assert!(matches!(error, AcmeError::Certificate(_)), "{error}");
     assert_eq!(fs::read(setup.certificate()).expect("stored"), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_name_costs_the_others_nothing() {
+    let setup = setup(Behaviour::Good);
+    setup.acme.obtain().await.expect("a good authority");
+    let first = fs::read(setup.certificate()).expect("stored");
+    setup.authority.behave(Behaviour::RefusesBad);
+    let path = setup.dir.path().join("acme/names/a.test.pem");
+    let beside = |names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        setup.acme.beside(&path, names).expect("a folder")
+    };
+    let names = ["mta-sts.a.test", "bad.a.test", "autoconfig.a.test"];
+    let refused = beside(&names).obtain_most().await.expect("two names");
+    let refused: Vec<_> = refused.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(refused, ["bad.a.test"]);
+    let leaf = Leaf::of_file(&path).expect("a certificate");
+    assert_eq!(leaf.names, ["mta-sts.a.test", "autoconfig.a.test"]);
+    let now = SystemTime::now();
+    assert_eq!(beside(&names).due_in(now), Duration::ZERO);
+    assert!(beside(&["mta-sts.a.test"]).due_in(now) > Duration::ZERO);
+    // Without any good name the stored certificate remains.
+    let error = beside(&["bad.a.test"]).obtain_most().await.expect_err("none");
+    assert!(matches!(error, AcmeError::Refused { .. }), "{error}");
+    assert_eq!(Leaf::of_file(&path).expect("kept").names.len(), 2);
+    assert_eq!(fs::read(setup.certificate()).expect("stored"), first);
+    assert!(setup.acme.beside(&path, Vec::new()).is_err());
 }
 
 #[tokio::test(start_paused = true)]

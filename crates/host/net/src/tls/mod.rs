@@ -28,6 +28,7 @@ mod mutual;
 mod options;
 mod proxy;
 mod remote;
+mod remote_server;
 mod server;
 mod validity;
 
@@ -48,6 +49,7 @@ pub use mutual::{Line, MutualTls, MutualTlsOptions};
 pub use options::{CertificateFiles, Fingerprint, ServerTlsOptions};
 pub use proxy::{Carrier, Handshakes, Job, JobName, ProxyOptions, Secured, TlsProxy};
 pub use remote::{KeyHolder, RemoteCertificates};
+pub use remote_server::{ChallengeCertificates, RemoteServer};
 pub use server::ServerTls;
 pub use validity::{Leaf, Validity};
 

@@ -132,14 +132,6 @@ pub(super) trait Label:
     fn describe() -> String;
 }
 
-/// Escapes a label's value for the text format; the library does not escape values.
-pub(super) fn escape(value: &str) -> String {
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
-}
-
 /// Declares an enum as a label with its values.
 macro_rules! label {
     ($(#[$doc:meta])* $name:ident($label:literal) {

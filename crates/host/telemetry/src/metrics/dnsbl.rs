@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::declarations::{Declarations, Label, escape, label};
+use super::declarations::{Declarations, Label, label};
 
 /// The name of a zone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +13,7 @@ pub struct ZoneName(pub String);
 
 impl EncodeLabelSet for ZoneName {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
-        [("zone", escape(&self.0))].encode(encoder)
+        [("zone", self.0.as_str())].encode(encoder)
     }
 }
 
@@ -84,10 +84,9 @@ pub struct DnsQuery {
 
 impl EncodeLabelSet for DnsQuery {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let zone = escape(&self.zone.0);
         [
             (DnsTransport::LABEL, self.transport.value()),
-            ("zone", zone.as_str()),
+            ("zone", self.zone.0.as_str()),
             (DnsQuestion::LABEL, self.question.value()),
             (DnsAnswer::LABEL, self.answer.value()),
         ]

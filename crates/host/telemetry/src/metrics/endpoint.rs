@@ -1,15 +1,16 @@
 //! Serves `/metrics`, `/health/live` and `/health/ready` over HTTP/1.1, and nothing else.
 //!
 //! For an address that only the operator's own systems reach: there is no authentication. At most
-//! [`CONNECTIONS_MAX`] connections are served at once, further ones wait.
+//! [`CONNECTIONS_MAX`] connections are served at once, further ones take the place of the oldest.
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::header::{ALLOW, HeaderValue};
-use hyper::{Method, Response, StatusCode};
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use hyper::StatusCode;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use vere_http::server::{self, content};
+use vere_http::server::{self, Bounds, Terms, content};
 
 use super::Metrics;
 
@@ -35,42 +36,34 @@ pub enum Health {
 
 /// Serves connections of `listener` until the future is dropped.
 pub async fn serve(listener: TcpListener, metrics: Metrics, health: watch::Receiver<Health>) {
-    let respond = move |method: &Method, path: &str| {
-        let health = health.borrow().clone();
-        respond(method, path, &metrics, &health)
+    let terms = Terms::fixed("metrics", Bounds::of_few(CONNECTIONS_MAX));
+    server::serve(listener, terms, routes(metrics, health)).await;
+}
+
+fn routes(metrics: Metrics, health: watch::Receiver<Health>) -> Router {
+    let shown = async |State(metrics): State<Metrics>| {
+        content(StatusCode::OK, OPENMETRICS, metrics.encode())
     };
-    server::serve(listener, "metrics", CONNECTIONS_MAX, respond).await;
+    let live = async || text(StatusCode::OK, "live\n".to_owned());
+    let ready = async move || ready(&health.borrow());
+    Router::new()
+        .route("/metrics", get(shown))
+        .route("/health/live", get(live))
+        .route("/health/ready", get(ready))
+        .fallback(async || text(StatusCode::NOT_FOUND, "try /metrics\n".to_owned()))
+        .with_state(metrics)
 }
 
-fn respond(
-    method: &Method,
-    path: &str,
-    metrics: &Metrics,
-    health: &Health,
-) -> Response<Full<Bytes>> {
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        let mut response = text(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "only GET and HEAD\n".to_owned(),
-        );
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return response;
-    }
-    match path {
-        "/metrics" => content(StatusCode::OK, OPENMETRICS, metrics.encode()),
-        "/health/live" => text(StatusCode::OK, "live\n".to_owned()),
-        "/health/ready" => match health {
-            Health::Ready => text(StatusCode::OK, "ready\n".to_owned()),
-            Health::Starting => text(StatusCode::SERVICE_UNAVAILABLE, "starting\n".to_owned()),
-            Health::Stopping => text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned()),
-            Health::NotReady(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
-        },
-        _ => text(StatusCode::NOT_FOUND, "try /metrics\n".to_owned()),
-    }
+fn ready(health: &Health) -> Response {
+    let (status, word) = match health {
+        Health::Ready => (StatusCode::OK, "ready"),
+        Health::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
+        Health::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+        Health::NotReady(why) => (StatusCode::SERVICE_UNAVAILABLE, why.as_str()),
+    };
+    text(status, format!("{word}\n"))
 }
 
-fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
+fn text(status: StatusCode, body: String) -> Response {
     content(status, TEXT, body)
 }

@@ -35,6 +35,7 @@ mod smtp;
 mod spool;
 mod store;
 mod tls;
+mod web;
 mod x400;
 
 use std::fmt;
@@ -65,15 +66,18 @@ pub use quarantine::{QuarantineEnd, QuarantineMetrics};
 pub use queue::QueueMetrics;
 pub use records::RecordMetrics;
 pub use reports::{ReportEnd, ReportFigures, ReportMetrics, Uncounted};
-pub use sign::{SealResult, SignMetrics, SignResult};
+pub use sign::{RecordLook, SealResult, SignMetrics, SignResult};
 pub use smtp::{
     AuthResult, ClientName, OverLimit, ReplyClass, Shortage, SmtpMetrics, SmtpService, TurnedAway,
 };
 pub use spool::{CommitResult, GroupName, NodeName, SpoolMetrics};
-pub use store::StoreMetrics;
+pub use store::{KeptMetrics, StoreMetrics};
 pub use tls::{
     CertificateFile, Handshake, HandshakeResult, PolicyOutcome, PolicyResult, TlsMetrics,
     TlsPolicy, TlsSide,
+};
+pub use web::{
+    WebConnection, WebConnectionEnd, WebMetrics, WebRequest, WebResource, WebScheme, WebStatus,
 };
 pub use x400::{X400Bind, X400Metrics, X400Side, X400Unit};
 
@@ -112,6 +116,8 @@ pub struct Metrics {
     pub store: StoreMetrics,
     /// TLS on both sides.
     pub tls: TlsMetrics,
+    /// The web server for mail programs and other systems.
+    pub web: WebMetrics,
     /// The MTA of X.400.
     pub x400: X400Metrics,
     registry: Arc<Registry>,
@@ -154,6 +160,7 @@ impl Metrics {
         let spool = SpoolMetrics::declare(&mut declarations);
         let store = StoreMetrics::declare(&mut declarations);
         let tls = TlsMetrics::declare(&mut declarations);
+        let web = WebMetrics::declare(&mut declarations);
         let x400 = X400Metrics::declare(&mut declarations);
         process::declare(&mut declarations);
         let (registry, reference) = declarations.finish();
@@ -175,6 +182,7 @@ impl Metrics {
                 spool,
                 store,
                 tls,
+                web,
                 x400,
                 registry: Arc::new(registry),
             },

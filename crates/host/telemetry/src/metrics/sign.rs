@@ -2,6 +2,7 @@
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::declarations::{Declarations, label};
@@ -36,6 +37,20 @@ label! {
     }
 }
 
+label! {
+    /// The result of looking up the record of a key that waits.
+    RecordLook("result") {
+        /// The record has the key.
+        Seen = "seen",
+        /// The name has no record.
+        Missing = "missing",
+        /// The name has another record, or several.
+        Other = "other",
+        /// The name servers did not answer.
+        Unanswered = "unanswered",
+    }
+}
+
 /// Signing of local users' mail, and sealing of forwarded mail.
 #[derive(Clone, Debug)]
 pub struct SignMetrics {
@@ -45,6 +60,10 @@ pub struct SignMetrics {
     pub seconds: Histogram,
     /// Forwarded copies by result of the sealing.
     pub seals: Family<SealResult, Counter>,
+    /// Keys that wait until their record is in the DNS.
+    pub keys_waiting: Gauge,
+    /// Looks for the records of such keys by result.
+    pub record_looks: Family<RecordLook, Counter>,
 }
 
 impl SignMetrics {
@@ -62,6 +81,14 @@ impl SignMetrics {
             seals: to.counters(
                 "sign_seals",
                 "Copies of received messages that aliases forward, by result of the sealing (ARC)",
+            ),
+            keys_waiting: to.gauge(
+                "sign_keys_waiting",
+                "Keys of DKIM that sign nothing until their record is in the DNS",
+            ),
+            record_looks: to.counters(
+                "sign_record_looks",
+                "Looks for the records of waiting keys by result",
             ),
         }
     }

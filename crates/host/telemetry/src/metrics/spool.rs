@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::declarations::{Declarations, Label, escape, label};
+use super::declarations::{Declarations, Label, label};
 
 /// The name of a spool node in the settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -14,7 +14,7 @@ pub struct NodeName(pub String);
 
 impl EncodeLabelSet for NodeName {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
-        [("node", escape(&self.0))].encode(encoder)
+        [("node", self.0.as_str())].encode(encoder)
     }
 }
 
@@ -30,7 +30,7 @@ pub struct GroupName(pub String);
 
 impl EncodeLabelSet for GroupName {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
-        [("group", escape(&self.0))].encode(encoder)
+        [("group", self.0.as_str())].encode(encoder)
     }
 }
 

@@ -33,6 +33,8 @@ pub struct StoreMetrics {
     pub log_bytes: Gauge,
     /// Approximate octets of the log that are not needed.
     pub log_dead_bytes: Gauge,
+    /// Expunged messages that are kept.
+    pub kept: KeptMetrics,
     /// 1 while no message is taken in since the disk is nearly full.
     pub room_scarce: Gauge,
     /// Layers of the sandbox that hold for parsers.
@@ -55,6 +57,42 @@ pub struct StoreMetrics {
     pub search_messages_read: Counter,
     /// Octets read for searches.
     pub search_read_bytes: Counter,
+}
+
+/// Expunged messages that are kept.
+#[derive(Clone, Debug)]
+pub struct KeptMetrics {
+    /// Messages kept now.
+    pub messages: Gauge,
+    /// Octets of the messages kept now.
+    pub bytes: Gauge,
+    /// Messages let go by age, by the size of an account, or for want of space.
+    pub let_go: Counter,
+    /// Octets of the messages let go.
+    pub let_go_bytes: Counter,
+}
+
+impl KeptMetrics {
+    fn declare(to: &mut Declarations) -> Self {
+        Self {
+            messages: to.gauge(
+                "store_kept_messages",
+                "Expunged messages kept for undelete, those of deleted mailboxes included; unknown (0) for some seconds after a start",
+            ),
+            bytes: to.gauge(
+                "store_kept_bytes",
+                "Octets of expunged messages kept for undelete; each reference counted",
+            ),
+            let_go: to.counter(
+                "store_kept_let_go",
+                "Expunged messages let go by age (store.keep_expunged), by the size of an account, or because the disk was nearly full",
+            ),
+            let_go_bytes: to.counter(
+                "store_kept_let_go_bytes",
+                "Octets of expunged messages let go",
+            ),
+        }
+    }
 }
 
 impl StoreMetrics {
@@ -90,6 +128,7 @@ impl StoreMetrics {
                 "store_log_dead_bytes",
                 "Approximate octets of the log not needed any more; reclaimed at store.reclaim_from percent",
             ),
+            kept: KeptMetrics::declare(to),
             room_scarce: to.gauge(
                 "store_room_scarce",
                 "1 while no message is taken in since the disk is nearly full",

@@ -40,7 +40,11 @@ fn fill(store: &mut MailStore) -> Contents {
                 .unwrap(),
         );
         if number % 9 == 4 {
-            drop(store.expunge(mailbox, None).unwrap());
+            drop(
+                store
+                    .expunge(mailbox, None, vere_process::clock::now())
+                    .unwrap(),
+            );
         }
         sync(store);
     }

@@ -17,7 +17,10 @@ fn owner(files: &Files) -> (StoreThread, Receiver<Sync>) {
     let plan = Plan {
         reserve: ByteSize::new(0),
         reclaim_from: 100,
+        backup_hold_max: vere_units::Span::from_millis(60_000),
         reclaim_share: 1,
+        keep_expunged: vere_units::Span::default(),
+        keep_expunged_size: ByteSize::new(0),
         sharing: BodySharing::Account,
         files_into_junk: true,
         mailboxes: Vec::new(),

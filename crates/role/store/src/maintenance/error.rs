@@ -37,7 +37,37 @@ pub enum MaintenanceError {
     Answer(serde_json::Error),
     /// The operator did not confirm: nothing was done.
     Confirm(ConfirmError),
+    /// Mailboxes cannot be shown, or messages not be brought back.
+    Mailbox(MailboxTrouble),
 }
+
+/// Why a command on mailboxes does not do as asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MailboxTrouble {
+    /// No store runs.
+    Stopped,
+    /// The account has no such mailbox, and keeps none.
+    Absent {
+        /// The name.
+        mailbox: String,
+    },
+    /// The quota leaves no space for the messages; the text says how much.
+    Quota(String),
+}
+
+impl fmt::Display for MailboxTrouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped => f.write_str(
+                "the mail store does not run; `vere mailbox` works on the running system: start it with `vere serve`",
+            ),
+            Self::Absent { mailbox } => write!(f, "there is no mailbox {mailbox:?}"),
+            Self::Quota(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Error for MailboxTrouble {}
 
 impl MaintenanceError {
     /// The error of another part; each variant has one.
@@ -53,6 +83,7 @@ impl MaintenanceError {
             Self::Ask(error) => error,
             Self::Answer(error) => error,
             Self::Confirm(error) => error,
+            Self::Mailbox(error) => error,
         }
     }
 }
@@ -90,6 +121,7 @@ passes_on! {
     Ask(AskError),
     Answer(serde_json::Error),
     Confirm(ConfirmError),
+    Mailbox(MailboxTrouble),
 }
 
 #[cfg(test)]

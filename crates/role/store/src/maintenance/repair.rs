@@ -45,6 +45,7 @@ pub(super) fn as_json(report: &RepairReport, dry_run: bool) -> String {
         "from_metadata": report.from_metadata,
         "mended": report.mended,
         "lost_messages": report.lost.len(),
+        "kept_lost": report.kept_lost,
         "losses": report.has_losses(),
         "findings": sentences(report),
     });
@@ -65,6 +66,12 @@ fn sentences(report: &RepairReport) -> Vec<String> {
         })
         .collect();
     all.extend(report.lost.iter().map(lost));
+    if report.kept_lost > 0 {
+        let kept_lost = report.kept_lost;
+        all.push(format!(
+            "expunged messages that cannot be brought back any more: {kept_lost}"
+        ));
+    }
     all.extend(report.changes_lost.iter().map(|mailbox| {
         format!(
             "mailbox {}: changes are lost; flags may be older than they were, messages missing or back",

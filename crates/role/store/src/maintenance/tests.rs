@@ -173,7 +173,7 @@ fn a_store_on_files_is_checked_and_compacted() {
     let mut store = Store::open(disk, meta, config).unwrap().0;
     (1..=20).for_each(|number| deliver(&mut store, number));
     let id = inbox(&mut store);
-    let expunged = store.expunge(id, None).unwrap();
+    let expunged = store.expunge(id, None, vere_process::clock::now()).unwrap();
     sync(&mut store);
     assert_eq!(expunged.when(store.synced()).unwrap().len(), 20);
     deliver(&mut store, 21);

@@ -42,7 +42,11 @@ fn flag(store: &mut MailStore, mailbox: MailboxId, uid: u32, system: SystemFlags
     let uids = [Uid::new(uid).unwrap()];
     let done = store.store_flags(mailbox, &uids, FlagMode::Add, &flags, None);
     drop(done.unwrap());
-    drop(store.expunge(mailbox, None).unwrap());
+    drop(
+        store
+            .expunge(mailbox, None, vere_process::clock::now())
+            .unwrap(),
+    );
     sync(store);
 }
 

@@ -282,3 +282,21 @@ fn a_change_by_another_is_another_revision() {
         }
     }
 }
+
+#[test]
+fn a_copy_of_a_database_is_of_one_moment_and_no_part_of_it() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("directory.db");
+    let store = SqliteStore::create(&path).unwrap();
+    store.apply(&add_domain("example.org")).unwrap();
+    store.apply(&add_account("ann@example.org")).unwrap();
+    let copy = folder.path().join("copy.db");
+    std::fs::write(&copy, "").unwrap();
+    copy_database(&path, &copy).unwrap();
+    store.apply(&add_account("bob@example.org")).unwrap();
+    let copied = SqliteStore::open(&copy).unwrap();
+    assert_eq!(accounts(&copied, &ALL), ["ann@example.org"]);
+    assert_eq!(accounts(&store, &ALL).len(), 2);
+    // A file with content is not overwritten.
+    assert!(copy_database(&path, &copy).is_err());
+}

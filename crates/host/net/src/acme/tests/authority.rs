@@ -23,12 +23,18 @@ use super::super::{Acme, AcmeError, AcmeOptions, Challenges};
 
 const BASE: &str = "https://authority.test";
 
+fn is_bad(name: &str) -> bool {
+    name.starts_with("bad.")
+}
+
 /// What the authority does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behaviour {
     Good,
     /// It does not find the answer of the first name.
     Refuses,
+    /// It does not find the answer of names that begin with `bad.`.
+    RefusesBad,
     OffersDnsOnly,
     RateLimited,
     SignsAnotherKey,
@@ -76,7 +82,7 @@ impl Authority {
             options,
             Some(ClientFactory::new(move || Box::new(client.clone()))),
         )?;
-        self.state.lock().expect("no panic").challenges = Some(acme.challenges());
+        self.state.lock().expect("no panic").challenges = Some(acme.places().http());
         Ok(acme)
     }
 
@@ -192,6 +198,7 @@ impl State {
             .collect();
         let status = match (self.behaviour, &self.certificate) {
             (Behaviour::Refuses, _) => "invalid",
+            (Behaviour::RefusesBad, _) if self.names.iter().any(|name| is_bad(name)) => "invalid",
             (_, Some(_)) => "valid",
             (_, None) => "ready",
         };
@@ -209,9 +216,12 @@ impl State {
         let (kind, name) = path[1..].split_once('/').expect("a name");
         let token = format!("token-{name}");
         // Not yet in the answer to "look now", only in what is asked for afterwards.
-        let refused = self.behaviour == Behaviour::Refuses
-            && kind == "authorization"
-            && name == self.names[0];
+        let refused = match self.behaviour {
+            Behaviour::Refuses => name == self.names[0],
+            Behaviour::RefusesBad => is_bad(name),
+            _ => false,
+        };
+        let refused = refused && kind == "authorization";
         let error = refused.then(
             || json!({"type": "urn:ietf:params:acme:error:unauthorized", "detail": "got 404"}),
         );

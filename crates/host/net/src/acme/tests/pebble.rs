@@ -93,6 +93,18 @@ fn write_identity(dir: &Path) {
 impl Pebble {
     /// Starts it; it looks for challenges at `challenges` whatever the name.
     async fn start(program: &Path, challenges: SocketAddr, lifetime: Duration) -> Self {
+        let names = name_server().await;
+        let tls = free_port().await;
+        Self::start_with(program, (challenges.port(), tls), names, lifetime).await
+    }
+
+    /// Starts it; it looks for challenges at these ports of HTTP and TLS, and asks this name server.
+    async fn start_with(
+        program: &Path,
+        (http, tls): (u16, u16),
+        names: SocketAddr,
+        lifetime: Duration,
+    ) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         write_identity(dir.path());
         let address = SocketAddr::from(([127, 0, 0, 1], free_port().await));
@@ -100,15 +112,14 @@ impl Pebble {
             "listenAddress": address.to_string(),
             "certificate": dir.path().join("server.pem"),
             "privateKey": dir.path().join("server.key"),
-            "httpPort": challenges.port(),
-            "tlsPort": free_port().await,
+            "httpPort": http,
+            "tlsPort": tls,
             "profiles": {"default": {
                 "description": "for tests",
                 "validityPeriod": lifetime.as_secs(),
             }},
         }});
         fs::write(dir.path().join("config.json"), config.to_string()).expect("room");
-        let names = name_server().await;
         let child = spawn(program, dir.path(), names);
         let pebble = Self {
             dir,
@@ -224,7 +235,7 @@ async fn pebble_issues_and_knows_the_account_again() {
     let (listener, challenges) = challenge_listener().await;
     let mut pebble = Pebble::start(&program, challenges, QUARTER).await;
     let acme = Acme::new(pebble.options(&["mx.demo.test", "mail.demo.test"])).expect("options");
-    tokio::spawn(serve_challenges(listener, acme.challenges()));
+    tokio::spawn(serve_challenges(listener, acme.places().http()));
 
     acme.obtain().await.expect("pebble issues");
     let mut first = Leaf::of_file(&pebble.certificate()).expect("a certificate");
@@ -246,7 +257,7 @@ async fn pebble_refuses_names_that_do_not_answer() {
     let (listener, challenges) = challenge_listener().await;
     let pebble = Pebble::start(&program, challenges, QUARTER).await;
     let acme = Acme::new(pebble.options(&["mx.demo.test", "gone.test"])).expect("options");
-    tokio::spawn(serve_challenges(listener, acme.challenges()));
+    tokio::spawn(serve_challenges(listener, acme.places().http()));
     let error = acme.obtain().await.expect_err("one name does not exist");
     let AcmeError::Refused { domain, .. } = &error else {
         panic!("{error}")
@@ -281,7 +292,7 @@ async fn a_short_certificate_is_renewed_before_it_ends() {
     let (listener, challenges) = challenge_listener().await;
     let pebble = Pebble::start(&program, challenges, Duration::from_secs(12)).await;
     let acme = Acme::new(pebble.options(&["mx.demo.test"])).expect("options");
-    tokio::spawn(serve_challenges(listener, acme.challenges()));
+    tokio::spawn(serve_challenges(listener, acme.places().http()));
     let (sender, mut renewals) = tokio::sync::mpsc::unbounded_channel();
     let keeping = tokio::spawn(async move {
         acme.run(move || sender.send(SystemTime::now()).expect("the test waits"))
@@ -311,3 +322,5 @@ async fn a_short_certificate_is_renewed_before_it_ends() {
     );
     keeping.abort();
 }
+
+mod proofs;

@@ -1,0 +1,179 @@
+//! `vere restore --account`: mail of a backup, as new messages of the running system.
+//!
+//! The mail store of the backup is unpacked and opened beside the running one; messages go through the socket by which
+//! `vere import` adds messages, with its record of what is done.
+
+use std::collections::HashSet;
+
+use vere_ports::directory::AccountName;
+use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
+use vere_role_store::copies::{Shelf, ShelfMailbox, ShelfMessage};
+use vere_settings::Settings;
+use vere_transfer::{Shelved, ShelvedMailbox, ShelvedMessage, Way};
+
+use crate::args::RestoreArgs;
+use crate::manifest::Manifest;
+use crate::place::Use;
+use crate::progress;
+use crate::repository::Repository;
+use crate::unpack::Unpack;
+
+/// Restores mail.
+///
+/// # Errors
+/// When the backup has no such mail, or the running system does not take it.
+pub(crate) fn run(
+    args: &RestoreArgs,
+    account: &AccountName,
+    settings: &Settings,
+) -> Result<Outcome, Failure> {
+    let ask = || args.at.secret.get();
+    let repository = Repository::open(&args.at.place, Use::Reading, &ask)?;
+    let manifest = repository.chosen(args.which.number)?;
+    let Some(log) = &manifest.log else {
+        return Err(Failure::new("the backup has no mail store"));
+    };
+    let scratch = args.which.scratch()?;
+    let octets = log
+        .files
+        .iter()
+        .flat_map(|file| &file.pieces)
+        .map(|piece| piece.0);
+    let bar = progress::bar(&args.shown, "unpack", octets.sum());
+    let unpack = Unpack {
+        repository: &repository,
+        bar: &bar,
+    };
+    unpack.log(log, scratch.path())?;
+    bar.finish_and_clear();
+    let mut shelf = Shelf::open(scratch.path())?;
+    let mailboxes = shelf.mailboxes(account)?;
+    if mailboxes.is_empty() {
+        return Err(Failure::new(format!("the backup has no mail of {account}")));
+    }
+    let to = args.mail.to_account.as_ref().unwrap_or(account);
+    let way = Way {
+        account: to.clone(),
+        only: args.mail.mailbox.clone(),
+        into: (!args.mail.in_place).then(|| args.mail.into.clone()),
+        dry_run: args.dry_run,
+        quiet: args.shown.quiet,
+        identity: identity(&manifest, account, &args.mail.message),
+    };
+    let wanted = args.mail.message.iter().map(|id| plain(id)).collect();
+    let mut shelved = Mail {
+        shelf,
+        mailboxes,
+        messages: Vec::new(),
+        open: 0,
+        wanted,
+    };
+    shelved.leave_out()?;
+    vere_transfer::bring(Box::new(shelved), way, settings)
+}
+
+/// The same for each run of the same restore, which goes on where an earlier one ended.
+fn identity(manifest: &Manifest, account: &AccountName, messages: &[String]) -> String {
+    let log = manifest.log.as_ref().map_or("", |log| log.id.as_str());
+    let made = manifest.made;
+    format!(
+        "backup:{log}:{}:{made}:{account}:{}",
+        manifest.number,
+        messages.join(" ")
+    )
+}
+
+/// A Message-ID without its brackets.
+fn plain(id: &str) -> String {
+    id.trim()
+        .trim_start_matches('<')
+        .trim_end_matches('>')
+        .to_owned()
+}
+
+/// Mail of an account of the backup.
+struct Mail {
+    shelf: Shelf,
+    mailboxes: Vec<ShelfMailbox>,
+    messages: Vec<ShelfMessage>,
+    open: usize,
+    /// The Message-IDs that are wanted; all, if there are none.
+    wanted: HashSet<String>,
+}
+
+impl Mail {
+    fn mailbox(&self, number: usize) -> Result<&ShelfMailbox, Failure> {
+        let mailbox = self.mailboxes.get(number);
+        mailbox.ok_or_else(|| Failure::new("there is no such mailbox"))
+    }
+
+    /// Leaves out the mailboxes without a wanted message, which a restore would create empty.
+    fn leave_out(&mut self) -> Result<(), Failure> {
+        if self.wanted.is_empty() {
+            return Ok(());
+        }
+        let mut with_some = Vec::new();
+        for number in 0..self.mailboxes.len() {
+            if !self.open(number)?.is_empty() {
+                with_some.push(self.mailbox(number)?.clone());
+            }
+        }
+        if with_some.is_empty() {
+            return Err(Failure::new(
+                "the backup has no message with this Message-ID",
+            ));
+        }
+        self.mailboxes = with_some;
+        Ok(())
+    }
+
+    fn is_wanted(&self, mailbox: &ShelfMailbox, message: &ShelfMessage) -> bool {
+        if self.wanted.is_empty() {
+            return true;
+        }
+        // A message that is damaged has no Message-ID that could be read.
+        let octets = self.shelf.read(mailbox, message).unwrap_or_default();
+        let mut ids = vere_mime::fields(&octets).filter(|field| field.is("Message-ID"));
+        ids.any(|id| {
+            let id = vere_mime::unfold(id.value);
+            self.wanted.contains(&plain(&String::from_utf8_lossy(&id)))
+        })
+    }
+}
+
+impl Shelved for Mail {
+    fn mailboxes(&mut self) -> Vec<ShelvedMailbox> {
+        let mailbox = |mailbox: &ShelfMailbox| ShelvedMailbox {
+            name: mailbox.name.clone(),
+            special_use: mailbox.special_use.map(str::to_owned),
+            subscribed: mailbox.subscribed,
+        };
+        self.mailboxes.iter().map(mailbox).collect()
+    }
+
+    fn open(&mut self, number: usize) -> Result<Vec<ShelvedMessage>, Failure> {
+        let mailbox = self.mailbox(number)?.clone();
+        let mut messages = self.shelf.messages(&mailbox)?;
+        messages.retain(|message| self.is_wanted(&mailbox, message));
+        let shelved = |message: &ShelfMessage| ShelvedMessage {
+            uid: message.uid,
+            flags: message.flags.clone(),
+            date: message.date,
+            size: message.size,
+        };
+        let all = messages.iter().map(shelved).collect();
+        (self.messages, self.open) = (messages, number);
+        Ok(all)
+    }
+
+    fn read(&mut self, uid: u32) -> Result<Vec<u8>, Failure> {
+        let mailbox = self.mailbox(self.open)?;
+        let place = self
+            .messages
+            .binary_search_by_key(&uid, |message| message.uid);
+        let message = place.ok().and_then(|place| self.messages.get(place));
+        let message = message.ok_or_else(|| Failure::new("there is no such message"))?;
+        Ok(self.shelf.read(mailbox, message)?)
+    }
+}

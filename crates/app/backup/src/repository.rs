@@ -1,0 +1,345 @@
+//! The backups of a place: objects named by their content, and a list for each backup.
+//!
+//! ```text
+//! vere-backup.json         what the place is, and how it is encrypted; written first
+//! objects/ab/abcd...       a piece of a file, named by the BLAKE3 hash of its content (keyed in an encrypted place)
+//! manifests/00000007       the list of backup 7; written last, when all its objects are safe
+//! lock                     who writes holds it
+//! ```
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use vere_process::failure::Failure;
+use vere_units::Secret;
+
+use crate::manifest::{self, Manifest, Piece};
+use crate::place::directory::Directory;
+use crate::place::{Entry, Place, Use, wrong};
+use crate::seal::{Keys, SEAL_OCTETS, Sealed, Sealing};
+
+const IDENTITY: &str = "vere-backup.json";
+const IDENTITY_OCTETS_MAX: u64 = 64 * 1024;
+const FORMAT: &str = "vere-backup";
+const VERSION: u32 = 1;
+const OBJECTS: &str = "objects";
+const MANIFESTS: &str = "manifests";
+
+/// What a place is.
+#[derive(Debug, Serialize, Deserialize)]
+struct Identity {
+    format: String,
+    version: u32,
+    encryption: Option<Sealing>,
+}
+
+/// The secret of an encrypted place, asked for when it is needed.
+pub(crate) type Ask<'a> = &'a dyn Fn() -> Result<Option<Secret<Vec<u8>>>, Failure>;
+
+/// The backups of a place.
+#[derive(Debug)]
+pub(crate) struct Repository {
+    place: Box<dyn Place>,
+    keys: Option<Keys>,
+    _lock: Box<dyn Any>,
+}
+
+impl Repository {
+    /// Opens a place, which is made a place for backups if it is empty and shall be written to; `ask` gives the secret of an
+    /// encrypted one.
+    ///
+    /// # Errors
+    /// When there are no backups, another command uses the place, or the secret is another one.
+    pub(crate) fn open(text: &str, usage: Use, ask: Ask<'_>) -> Result<Self, Failure> {
+        let place = open_place(text)?;
+        let lock = lock(&*place, usage)?;
+        let keys = match place.read(IDENTITY, IDENTITY_OCTETS_MAX) {
+            Ok(octets) => open_keys(&octets, text, ask)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => match usage {
+                Use::Reading => return Err(Failure::new(format!("{text}: no backup is there"))),
+                Use::Writing => make(&*place, ask)?,
+            },
+            Err(error) => return Err(wrong(&*place, IDENTITY)(error)),
+        };
+        Ok(Self {
+            place,
+            keys,
+            _lock: lock,
+        })
+    }
+
+    /// Whether the place is encrypted.
+    pub(crate) const fn is_encrypted(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// The numbers of all backups, in order.
+    ///
+    /// # Errors
+    /// When the place cannot be read.
+    pub(crate) fn numbers(&self) -> Result<Vec<u64>, Failure> {
+        let entries = self.place.list(MANIFESTS);
+        let entries = entries.map_err(wrong(&*self.place, MANIFESTS))?;
+        let number = |entry: &Entry| {
+            let number = entry.path.rsplit('/').next()?.parse().ok()?;
+            (entry.path == manifest_path(number)).then_some(number)
+        };
+        let mut numbers: Vec<u64> = entries.iter().filter_map(number).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// The list of a backup.
+    ///
+    /// # Errors
+    /// When the list is absent, damaged, or of another version.
+    pub(crate) fn manifest(&self, number: u64) -> Result<Manifest, Failure> {
+        let path = manifest_path(number);
+        let read = self.place.read(&path, manifest::OCTETS_MAX);
+        let octets = read.map_err(wrong(&*self.place, &path))?;
+        let octets = match &self.keys {
+            None => octets,
+            Some(keys) => keys
+                .unseal(Sealed::Manifest, &path, &octets)
+                .ok_or_else(|| Failure::new(format!("{path}: the list is damaged")))?,
+        };
+        let manifest = Manifest::decode(&octets);
+        manifest.map_err(|error| Failure::new(format!("{}/{path}: {error}", self.place.name())))
+    }
+
+    /// The backup with this number, or the newest one.
+    ///
+    /// # Errors
+    /// When there is none, or its list cannot be read.
+    pub(crate) fn chosen(&self, number: Option<u64>) -> Result<Manifest, Failure> {
+        let numbers = self.numbers()?;
+        match number.or_else(|| numbers.last().copied()) {
+            Some(number) if numbers.contains(&number) => self.manifest(number),
+            Some(number) => Err(Failure::new(format!("there is no backup {number}"))),
+            None => Err(Failure::new(format!(
+                "{}: no backup is there",
+                self.place.name()
+            ))),
+        }
+    }
+
+    /// Writes the list of a backup, all objects of which are written: with this call the backup exists.
+    ///
+    /// # Errors
+    /// When the place cannot be written.
+    pub(crate) fn finish(&self, manifest: &Manifest) -> Result<(), Failure> {
+        let path = manifest_path(manifest.number);
+        let octets = manifest.encode()?;
+        let octets = match &self.keys {
+            None => octets,
+            Some(keys) => keys.seal(Sealed::Manifest, &path, &octets)?,
+        };
+        self.settle()?;
+        let written = self.place.write(&path, &octets);
+        written.map_err(wrong(&*self.place, &path))?;
+        self.settle()
+    }
+
+    /// Removes the list of a backup.
+    ///
+    /// # Errors
+    /// When the place cannot be written.
+    pub(crate) fn forget(&self, number: u64) -> Result<(), Failure> {
+        let path = manifest_path(number);
+        self.place.remove(&path).map_err(wrong(&*self.place, &path))
+    }
+
+    /// Makes everything written and removed safe.
+    ///
+    /// # Errors
+    /// When the place cannot be written.
+    pub(crate) fn settle(&self) -> Result<(), Failure> {
+        self.place.settle().map_err(wrong(&*self.place, ""))
+    }
+
+    /// Removes what killed commands left of their writes.
+    ///
+    /// # Errors
+    /// When the place cannot be written.
+    pub(crate) fn clear_leftovers(&self) -> Result<(), Failure> {
+        for folder in [OBJECTS, MANIFESTS] {
+            let cleared = self.place.clear_leftovers(folder);
+            cleared.map_err(wrong(&*self.place, folder))?;
+        }
+        Ok(())
+    }
+
+    /// The names of all objects, each with the octets of its content.
+    ///
+    /// # Errors
+    /// When the place cannot be read.
+    pub(crate) fn objects(&self) -> Result<HashMap<String, u64>, Failure> {
+        let entries = self.place.list(OBJECTS);
+        let entries = entries.map_err(wrong(&*self.place, OBJECTS))?;
+        let seal = self.seal_octets();
+        let object = |entry: Entry| {
+            let name = entry.path.rsplit('/').next()?;
+            Some((name.to_owned(), entry.octets.saturating_sub(seal)))
+        };
+        Ok(entries.into_iter().filter_map(object).collect())
+    }
+
+    /// The name of the object with this content.
+    pub(crate) fn name(&self, content: &[u8]) -> String {
+        let hash = match &self.keys {
+            None => blake3::hash(content),
+            Some(keys) => keys.name(content),
+        };
+        hash.to_hex().to_string()
+    }
+
+    /// Writes an object.
+    ///
+    /// # Errors
+    /// When the place cannot be written.
+    pub(crate) fn put(&self, name: &str, content: &[u8]) -> Result<(), Failure> {
+        let path = object_path(name);
+        let written = match &self.keys {
+            None => self.place.write(&path, content),
+            Some(keys) => {
+                let sealed = keys.seal(Sealed::Object, name, content)?;
+                self.place.write(&path, &sealed)
+            }
+        };
+        written.map_err(wrong(&*self.place, &path))
+    }
+
+    /// Reads the content of a piece, and compares it with its name.
+    ///
+    /// # Errors
+    /// When the object is absent or damaged, or the place cannot be read.
+    pub(crate) fn piece(&self, piece: &Piece) -> Result<Vec<u8>, Failure> {
+        let Piece(octets, name) = piece;
+        let path = object_path(name);
+        let damaged = || {
+            Failure::new(format!(
+                "{}/{path}: the object is damaged",
+                self.place.name()
+            ))
+        };
+        if !piece.is_valid() {
+            return Err(damaged());
+        }
+        let read = self.place.read(&path, octets + self.seal_octets());
+        let read = read.map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => damaged(),
+            _ => wrong(&*self.place, &path)(error),
+        })?;
+        let content = match &self.keys {
+            None => read,
+            Some(keys) => keys
+                .unseal(Sealed::Object, name, &read)
+                .ok_or_else(damaged)?,
+        };
+        match content.len() as u64 == *octets && self.name(&content) == *name {
+            true => Ok(content),
+            false => Err(damaged()),
+        }
+    }
+
+    /// Removes an object.
+    ///
+    /// # Errors
+    /// When the place cannot be written.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Failure> {
+        let path = object_path(name);
+        self.place.remove(&path).map_err(wrong(&*self.place, &path))
+    }
+
+    fn seal_octets(&self) -> u64 {
+        self.keys.as_ref().map_or(0, |_| SEAL_OCTETS as u64)
+    }
+}
+
+/// Opens the place that the command line names.
+///
+/// # Errors
+/// When the text names no place.
+fn open_place(text: &str) -> Result<Box<dyn Place>, Failure> {
+    if let Some((scheme, _)) = text.split_once("://") {
+        return Err(Failure::new(format!(
+            "{text}: expected a directory; found the scheme {scheme}"
+        )));
+    }
+    Ok(Box::new(Directory::new(Path::new(text))))
+}
+
+fn lock(place: &dyn Place, usage: Use) -> Result<Box<dyn Any>, Failure> {
+    place.lock(usage).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => Failure::new(format!(
+            "{}: another command on these backups is under way",
+            place.name()
+        )),
+        _ => wrong(place, "lock")(error),
+    })
+}
+
+fn open_keys(octets: &[u8], text: &str, ask: Ask<'_>) -> Result<Option<Keys>, Failure> {
+    let identity: Identity = serde_json::from_slice(octets)
+        .map_err(|error| Failure::new(format!("{text}/{IDENTITY}: {error}")))?;
+    if (identity.format.as_str(), identity.version) != (FORMAT, VERSION) {
+        return Err(Failure::new(format!(
+            "{text}/{IDENTITY}: expected {FORMAT} of version {VERSION}; found {} of version {}",
+            identity.format, identity.version
+        )));
+    }
+    match (identity.encryption, ask()?) {
+        (Some(sealing), Some(secret)) => sealing.open(&secret).map(Some),
+        (Some(_), None) => Err(Failure::new(format!(
+            "{text}: the backups are encrypted; add --key-file or --passphrase"
+        ))),
+        (None, Some(_)) => Err(Failure::new(format!(
+            "{text}: the backups are not encrypted; choose another place, or leave out --key-file and --passphrase"
+        ))),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Makes an empty place one for backups.
+fn make(place: &dyn Place, ask: Ask<'_>) -> Result<Option<Keys>, Failure> {
+    // Lists without a description could be encrypted.
+    let lists = place.list(MANIFESTS).map_err(wrong(place, MANIFESTS))?;
+    if !lists.is_empty() {
+        return Err(Failure::new(format!(
+            "{}: {IDENTITY} is missing beside backups",
+            place.name()
+        )));
+    }
+    let (encryption, keys) = match ask()? {
+        None => (None, None),
+        Some(secret) => {
+            let (sealing, keys) = Sealing::make(&secret)?;
+            (Some(sealing), Some(keys))
+        }
+    };
+    let identity = Identity {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        encryption,
+    };
+    let text = format!("{:#}\n", serde_json::to_value(&identity)?);
+    let written = place.write(IDENTITY, text.as_bytes());
+    written.map_err(wrong(place, IDENTITY))?;
+    place.settle().map_err(wrong(place, IDENTITY))?;
+    Ok(keys)
+}
+
+fn manifest_path(number: u64) -> String {
+    format!("{MANIFESTS}/{number:08}")
+}
+
+fn object_path(name: &str) -> String {
+    let folder = name.get(..2).unwrap_or("00");
+    format!("{OBJECTS}/{folder}/{name}")
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,125 @@
+//! Which files a backup has beside the mail store: all of the data directory but what comes back by itself, and the
+//! files elsewhere that the settings name.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use vere_process::failure::Failure;
+use vere_settings::Settings;
+
+use crate::manifest::Root;
+
+/// Names in the data directory that no backup has: the mail store, which is read by itself; locks; caches; the trace;
+/// copies of accepted settings; reserved space.
+const LEFT_OUT: [&str; 11] = [
+    "ballast",
+    "store",
+    "store.mark",
+    "lock",
+    "accepted",
+    "accepted.toml",
+    "trace",
+    "trace-drain",
+    "front",
+    "couriers",
+    "mta-sts-policies",
+];
+/// Names of files that a crash leaves of a write.
+const LEFTOVERS: [&str; 3] = [".new", ".tmp", "~"];
+/// The depth of folders.
+const DEPTH_MAX: usize = 32;
+
+/// The files to be read, each with its root and its path below the root.
+pub(crate) type Found = BTreeMap<(Root, String), PathBuf>;
+
+/// Finds all files.
+///
+/// # Errors
+/// When a directory cannot be read.
+pub(crate) fn find(settings: &Settings, config: &Path) -> Result<Found, Failure> {
+    let left_out = left_out(settings);
+    let mut found = Found::new();
+    let mut add = |path: &Path, root: Root| {
+        let below = match root {
+            Root::Data | Root::Aside => path.strip_prefix(&settings.data).ok(),
+            Root::Outside => Some(path),
+        };
+        if let Some(name) = below.and_then(Path::to_str) {
+            found.insert((root, name.to_owned()), path.to_owned());
+        }
+    };
+    let is_kept = |path: &Path| !left_out.iter().any(|left| path == left);
+    let aside = aside(settings);
+    walk(&settings.data, 0, &is_kept, &mut |path| {
+        let is_aside = aside.iter().any(|folder| path.starts_with(folder));
+        add(path, if is_aside { Root::Aside } else { Root::Data });
+    })?;
+    let named = settings.named_files.iter().map(|(_, path)| path.clone());
+    let config = std::path::absolute(config)?;
+    for path in named.chain([config]) {
+        // A directory that has all the others is none of the system's.
+        if path.starts_with(&settings.data) || settings.data.starts_with(&path) || !is_kept(&path) {
+            continue;
+        }
+        walk(&path, 0, &is_kept, &mut |path| add(path, Root::Outside))?;
+    }
+    Ok(found)
+}
+
+/// Paths that only this machine can use: the register, and the marks of its gateways.
+fn aside(settings: &Settings) -> Vec<PathBuf> {
+    let mut named = settings.named_files.iter();
+    let register = named.find(|(key, _)| key == "cluster.folder");
+    let register = register.map(|(_, path)| path.clone());
+    register
+        .into_iter()
+        .chain([settings.data.join("owner")])
+        .collect()
+}
+
+/// Paths that no backup has.
+fn left_out(settings: &Settings) -> Vec<PathBuf> {
+    let nodes = settings.spool.nodes.iter().map(|node| node.data.clone());
+    let names = LEFT_OUT.iter().map(|name| settings.data.join(name));
+    names.chain(nodes).collect()
+}
+
+/// Calls `each` with every file at or below a path. What goes meanwhile is passed over.
+fn walk(
+    path: &Path,
+    depth: usize,
+    is_kept: &dyn Fn(&Path) -> bool,
+    each: &mut dyn FnMut(&Path),
+) -> Result<(), Failure> {
+    let wrong = |error: io::Error| Failure::new(format!("{}: {error}", path.display()));
+    // The named file itself may be a link; links below a folder are not followed.
+    let kind = match depth {
+        0 => fs::metadata(path),
+        _ => fs::symlink_metadata(path),
+    };
+    let kind = match kind {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        kind => kind.map_err(wrong)?.file_type(),
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_leftover = LEFTOVERS.iter().any(|end| name.ends_with(end));
+    if kind.is_file() && !is_leftover {
+        each(path);
+    }
+    if !kind.is_dir() || depth > DEPTH_MAX {
+        return Ok(());
+    }
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(wrong)?,
+    };
+    for entry in entries {
+        let path = entry.map_err(wrong)?.path();
+        if is_kept(&path) {
+            walk(&path, depth + 1, is_kept, each)?;
+        }
+    }
+    Ok(())
+}

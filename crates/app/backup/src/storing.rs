@@ -1,0 +1,87 @@
+//! Pieces on their way into a place: each content once.
+
+use std::collections::HashMap;
+
+use indicatif::ProgressBar;
+use vere_process::failure::Failure;
+use vere_units::ByteSize;
+
+use crate::manifest::Piece;
+use crate::pace::Pace;
+use crate::repository::Repository;
+
+/// Counts of a backup.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Octets read from the system's files.
+    pub(crate) read: u64,
+    /// Octets taken over from the backup before, unread.
+    pub(crate) reused: u64,
+    /// Octets of new objects, and their number.
+    pub(crate) stored: u64,
+    pub(crate) objects: u64,
+}
+
+/// Stores the pieces of one backup.
+#[derive(Debug)]
+pub(crate) struct Storing<'a> {
+    repository: &'a Repository,
+    /// The objects that are there, with their octets.
+    present: HashMap<String, u64>,
+    bar: &'a ProgressBar,
+    pace: Pace,
+    pub(crate) counts: Counts,
+}
+
+impl<'a> Storing<'a> {
+    /// # Errors
+    /// When the objects of the place cannot be listed.
+    pub(crate) fn new(
+        repository: &'a Repository,
+        bar: &'a ProgressBar,
+        rate: Option<ByteSize>,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            pace: Pace::new(rate),
+            present: repository.objects()?,
+            repository,
+            bar,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Whether all these objects are there, as far as their lengths tell.
+    pub(crate) fn has_all(&self, pieces: &[Piece]) -> bool {
+        let has = |Piece(octets, name): &Piece| self.present.get(name) == Some(octets);
+        pieces.iter().all(has)
+    }
+
+    /// Notes octets that the backup before has.
+    pub(crate) fn reuse(&mut self, octets: u64) {
+        self.counts.reused += octets;
+        self.bar.inc(octets);
+    }
+
+    /// Notes octets that were read and belong to no new piece.
+    pub(crate) const fn note_read(&mut self, octets: u64) {
+        self.counts.read += octets;
+    }
+
+    /// Stores a piece that was read, unless the place has it.
+    ///
+    /// # Errors
+    /// When the place cannot be written.
+    pub(crate) fn piece(&mut self, content: &[u8]) -> Result<Piece, Failure> {
+        let octets = content.len() as u64;
+        let name = self.repository.name(content);
+        self.counts.read += octets;
+        if self.present.get(&name) != Some(&octets) {
+            self.repository.put(&name, content)?;
+            self.present.insert(name.clone(), octets);
+            self.counts.stored += octets;
+            self.counts.objects += 1;
+        }
+        self.pace.moved(octets, self.bar);
+        Ok(Piece(octets, name))
+    }
+}

@@ -1,0 +1,140 @@
+//! `vere backup verify`: reads every object, and checks the mail store that the backup makes.
+
+use std::collections::HashSet;
+use std::process::ExitCode;
+
+use serde_json::json;
+use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
+use vere_process::wording::{counted, messages};
+use vere_role_store::copies::{Checked, Shelf};
+use vere_units::{ByteSize, Timestamp};
+
+use crate::args::{PlaceArgs, ShownArgs, WhichArgs};
+use crate::manifest::Manifest;
+use crate::place::Use;
+use crate::progress;
+use crate::repository::Repository;
+use crate::unpack::Unpack;
+
+/// Findings that are listed.
+const FINDINGS_MAX: usize = 1_000;
+
+/// What was found.
+#[derive(Debug, Default)]
+struct Found {
+    objects: u64,
+    octets: u64,
+    store: Option<Checked>,
+    findings: Vec<String>,
+}
+
+/// Checks a backup.
+///
+/// # Errors
+/// When there is no such backup, or the place cannot be read at all.
+pub(crate) fn run(
+    place: &PlaceArgs,
+    which: &WhichArgs,
+    objects: bool,
+    shown: &ShownArgs,
+) -> Result<Outcome, Failure> {
+    let ask = || place.secret.get();
+    let repository = Repository::open(&place.place, Use::Reading, &ask)?;
+    let manifest = repository.chosen(which.number)?;
+    let mut found = Found::default();
+    read_objects(&repository, &manifest, shown, &mut found);
+    if let (true, false, Some(log)) = (found.findings.is_empty(), objects, &manifest.log) {
+        let scratch = which.scratch()?;
+        let bar = progress::bar(shown, "unpack", log_octets(&manifest));
+        let unpack = Unpack {
+            repository: &repository,
+            bar: &bar,
+        };
+        unpack.log(log, scratch.path())?;
+        bar.finish_and_clear();
+        match Shelf::open(scratch.path()).map(|mut shelf| shelf.check()) {
+            Ok(checked) => {
+                let checked = checked?;
+                found.findings.extend(checked.findings.iter().cloned());
+                found.store = Some(checked);
+            }
+            Err(error) => found.findings.push(error.to_string()),
+        }
+    }
+    let code = ExitCode::from(u8::from(!found.findings.is_empty()));
+    let text = match shown.json {
+        true => found.json(&manifest),
+        false => found.text(&manifest),
+    };
+    Ok(Outcome::Report(text, code))
+}
+
+fn log_octets(manifest: &Manifest) -> u64 {
+    let files = manifest.log.iter().flat_map(|log| &log.files);
+    files
+        .flat_map(|file| &file.pieces)
+        .map(|piece| piece.0)
+        .sum()
+}
+
+/// Reads each object once.
+fn read_objects(
+    repository: &Repository,
+    manifest: &Manifest,
+    shown: &ShownArgs,
+    found: &mut Found,
+) {
+    let bar = progress::bar(shown, "objects", manifest.octets());
+    let mut seen = HashSet::new();
+    for piece in manifest.pieces() {
+        bar.inc(piece.0);
+        if !seen.insert(&piece.1) {
+            continue;
+        }
+        found.objects += 1;
+        found.octets += piece.0;
+        if let Err(error) = repository.piece(piece)
+            && found.findings.len() < FINDINGS_MAX
+        {
+            found.findings.push(error.to_string());
+        }
+    }
+    bar.finish_and_clear();
+}
+
+impl Found {
+    fn text(&self, manifest: &Manifest) -> String {
+        let mut text = format!(
+            "backup {} of {}: {} ({}) read\n",
+            manifest.number,
+            Timestamp::from_millis(manifest.made),
+            counted(self.objects, "object", "objects"),
+            ByteSize::new(self.octets),
+        );
+        if let Some(store) = &self.store {
+            text += &format!(
+                "mail store: {} of {} checked\n",
+                messages(store.messages),
+                counted(store.accounts, "account", "accounts"),
+            );
+        }
+        match self.findings.as_slice() {
+            [] => text + "nothing is wrong\n",
+            findings => text + &findings.join("\n") + "\n",
+        }
+    }
+
+    fn json(&self, manifest: &Manifest) -> String {
+        let value = json!({
+            "number": manifest.number,
+            "made": Timestamp::from_millis(manifest.made).to_string(),
+            "objects": self.objects,
+            "octets": self.octets,
+            "accounts": self.store.as_ref().map(|store| store.accounts),
+            "messages": self.store.as_ref().map(|store| store.messages),
+            "findings": self.findings,
+        });
+        format!("{value:#}\n")
+    }
+}

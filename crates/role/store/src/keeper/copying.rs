@@ -1,0 +1,51 @@
+//! Questions of a backup, which copies the log.
+
+use tokio::sync::oneshot;
+use vere_control::{HeldFile, HeldLog};
+use vere_store::StoreError;
+
+use super::{Job, Keeper, Message, closed};
+use crate::holds::Hold;
+use crate::mail_store::MailStore;
+
+/// The safe part of a store's log.
+///
+/// # Errors
+/// When the files of the log cannot be examined.
+pub(crate) fn held_log(store: &MailStore) -> Result<HeldLog, StoreError> {
+    let files = store.log_files()?.into_iter().map(|file| HeldFile {
+        name: file.name,
+        octets: file.octets,
+    });
+    Ok(HeldLog {
+        log: format!("{:016x}", store.log_id().0),
+        synced: store.synced().0,
+        files: files.collect(),
+    })
+}
+
+impl Keeper {
+    /// Begins a hold on the log; `None` while another one lasts.
+    pub(crate) fn hold(&self) -> Option<Hold> {
+        self.holds.take()
+    }
+
+    /// The safe part of the log, which stays as it is as long as a hold lasts; `None` while a segment is still being
+    /// written again, by work that began before the hold.
+    ///
+    /// # Errors
+    /// The error of the store, or that the store is closed.
+    pub(crate) async fn held_log(&self) -> Result<Option<HeldLog>, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |owner| {
+            let held = match owner.upkeep.is_busy() {
+                true => Ok(None),
+                false => held_log(&owner.store).map(Some),
+            };
+            // The caller may have stopped waiting.
+            let _ = reply.send(held);
+        });
+        self.sender.send(Message::Job(job)).map_err(|_| closed())?;
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+}

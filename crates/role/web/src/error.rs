@@ -1,0 +1,23 @@
+//! Why the web server ends.
+
+use std::io;
+
+use vere_net::listen::ListenError;
+use vere_net::tls::TlsError;
+
+/// Why the server cannot start, or does not take settings.
+#[derive(Debug, thiserror::Error)]
+pub enum WebError {
+    /// The settings have no section `[web]`.
+    #[error("expected a section [web] in the settings")]
+    NoSection,
+    /// A socket cannot be opened.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The TLS library refused.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The system refused something.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
