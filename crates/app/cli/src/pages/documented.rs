@@ -11,8 +11,8 @@ use crate::Cli;
 
 /// The folders of pages, relative to the root. Pages below `docs/internals` speak about formats.
 const FOLDERS: [&str; 4] = ["docs", "docs/guides", "docs/concepts", "."];
-/// Pages about earlier versions.
-const HISTORY: [&str; 1] = ["CHANGELOG.md"];
+/// Pages about earlier versions, and about missing commands.
+const HISTORY: [&str; 2] = ["CHANGELOG.md", "status.md"];
 
 /// A command in a page.
 #[derive(Debug, PartialEq, Eq)]
