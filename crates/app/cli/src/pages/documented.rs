@@ -108,7 +108,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// A word in capitals stands for a value of the reader.
-fn is_placeholder(word: &String) -> bool {
+fn is_placeholder(word: &str) -> bool {
     let has_letters = word.chars().any(|letter| letter.is_ascii_uppercase());
     has_letters && !word.chars().any(|letter| letter.is_ascii_lowercase())
 }
@@ -118,12 +118,11 @@ fn fault(found: &Found) -> Option<String> {
     let is_fine = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
-            found.is_named || found.words.iter().any(is_placeholder)
+            found.is_named || found.words.iter().any(|word| is_placeholder(word))
         }
         ErrorKind::MissingRequiredArgument
         | ErrorKind::MissingSubcommand
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => found.is_named,
-        // `vere fs mount` as a name in a sentence about `mount`.
         _ => false,
     };
     (!is_fine).then(|| format!("{}: {error}", found.words.join(" ")))
