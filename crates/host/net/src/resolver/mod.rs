@@ -279,13 +279,22 @@ impl Resolver {
 
     /// The TLSA records of a port of a host, if DNSSEC proves them.
     pub async fn tlsa(&self, base: &str, port: u16) -> TlsaAnswer {
+        match self.tlsa_with_proof(base, port).await {
+            (TlsaAnswer::Found(_), false) => TlsaAnswer::None,
+            (answer, _) => answer,
+        }
+    }
+
+    /// The TLSA records of a port of a host, and whether DNSSEC proves them: for checks, since senders must not use
+    /// records without proof.
+    pub async fn tlsa_with_proof(&self, base: &str, port: u16) -> (TlsaAnswer, bool) {
         let Source::Dns(dns) = &*self.source else {
-            return TlsaAnswer::None;
+            return (TlsaAnswer::None, false);
         };
         match dns.tlsa(&format!("_{port}._tcp.{base}")).await {
-            (Lookup::Found(records), proof) if proof.secure => TlsaAnswer::Found(records),
-            (Lookup::Failed(failure), _) => TlsaAnswer::TempFail(failure),
-            _ => TlsaAnswer::None,
+            (Lookup::Found(records), proof) => (TlsaAnswer::Found(records), proof.secure),
+            (Lookup::Failed(failure), _) => (TlsaAnswer::TempFail(failure), false),
+            _ => (TlsaAnswer::None, false),
         }
     }
 

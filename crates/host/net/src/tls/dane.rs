@@ -50,6 +50,19 @@ impl Tlsa {
         data && matches!(self.usage, DANE_TA | DANE_EE) && matches!(self.selector, 0 | 1)
     }
 
+    /// The record for a server's own certificate that survives a renewal with the same key: `3 1 1`, as RFC 7672
+    /// section 3.1.1 recommends. `None` for octets that are no certificate.
+    #[must_use]
+    pub fn of_key(certificate: &[u8]) -> Option<Self> {
+        let key = public_key(&CertificateDer::from(certificate))?;
+        Some(Self {
+            usage: DANE_EE,
+            selector: 1,
+            matching: SHA_256,
+            data: Sha256::digest(key).to_vec(),
+        })
+    }
+
     fn fits(&self, certificate: &CertificateDer<'_>) -> bool {
         let octets = match self.selector {
             0 => Some(certificate.as_ref().to_vec()),
@@ -106,6 +119,25 @@ impl Dane {
             records: strongest(records),
             names,
         })
+    }
+
+    /// Whether the chain of a server, its own certificate first, passes.
+    ///
+    /// # Errors
+    /// The reason of the refusal.
+    pub fn accepts(&self, chain: &[Vec<u8>]) -> Result<(), String> {
+        let chain: Vec<CertificateDer<'_>> = chain
+            .iter()
+            .map(|octets| CertificateDer::from(octets.as_slice()))
+            .collect();
+        let (own, others) = chain.split_first().ok_or("no certificate was presented")?;
+        // Names stand in the records; the verifier asks for none.
+        let name = ServerName::from(std::net::IpAddr::from([0, 0, 0, 0]));
+        let verifier = DaneVerifier::new(self.clone());
+        verifier
+            .verify_server_cert(own, others, &name, &[], UnixTime::now())
+            .map(drop)
+            .map_err(|error| error.to_string())
     }
 }
 
