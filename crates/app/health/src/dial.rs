@@ -1,7 +1,7 @@
 //! `vere dial`: follows the path of a message up to its recipient, and sends no message.
 
 mod own;
-pub(crate) mod verdict;
+pub mod verdict;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -30,7 +30,7 @@ use verdict::Verdict;
 
 /// The arguments of `vere dial`.
 #[derive(Debug, Args)]
-pub(crate) struct DialArgs {
+pub struct DialArgs {
     /// A domain, or an address, whose mailbox is checked; or the IP address of a host.
     target: String,
     /// The sender in MAIL; by default the null reverse-path.
@@ -106,7 +106,7 @@ struct TlsRow {
 ///
 /// # Errors
 /// When the target is no domain or address, or the settings cannot be used.
-pub(super) fn run(args: &DialArgs, settings: &Arc<Settings>) -> Result<Outcome, Failure> {
+pub fn run(args: &DialArgs, settings: &Arc<Settings>) -> Result<Outcome, Failure> {
     let address = |text: &str| {
         AddrSpec::parse(text).map_err(|_| Failure::new(format!("{text:?} is no mail address")))
     };

@@ -1,41 +1,50 @@
 //! `vere dns`: the records by which other systems deliver here and trust mail from here.
 
 mod connections;
+mod dane;
 mod keys;
 mod names;
 mod policies;
-mod row;
+pub mod records;
+mod served;
 mod show;
 mod subject;
 
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
+use tokio::time::timeout_at;
+use vere_net::resolver::{Resolver, ResolverOptions};
 use vere_outbound::{Outbound, OutboundMetrics};
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_settings::Settings;
 
 use crate::finding::Level;
+use crate::row::Row;
 
-use row::Row;
 use subject::Subject;
 pub use subject::public_addresses;
 
 /// Exit code when something is to be mended.
 const FINDINGS: u8 = 3;
+/// A domain whose MX hosts are always there.
+const PROBE: &str = "gmail.com";
 /// Block lists beside the configured lists. Both answer without an agreement.
 const LISTS: [&str; 2] = ["zen.spamhaus.org", "bl.spamcop.net"];
 
-/// Check the DNS records that mail needs.
+/// Check and print the DNS records that mail needs.
 #[derive(Debug, Subcommand)]
 pub enum DnsCommand {
     /// Check the records of a domain, the host's names, block lists, port 25 and the certificate.
     ///
     /// Every finding has a remedy. Exit code 0: nothing to mend, 3: findings.
     Check(CheckArgs),
+    /// Print the records of a domain, as lines to paste into its zone or as JSON.
+    Records(records::RecordsArgs),
 }
 
 /// What is checked, and from where.
@@ -54,7 +63,7 @@ pub struct CheckArgs {
     #[arg(long)]
     records_only: bool,
     /// Connect to an MX host of this domain to see whether port 25 is open outwards.
-    #[arg(long, value_name = "DOMAIN", default_value = "gmail.com")]
+    #[arg(long, value_name = "DOMAIN", default_value = PROBE)]
     probe: String,
     /// Print JSON: a list of objects with `domain` and `checks`, each with `check`, `level`, `text` and `remedy`.
     #[arg(long)]
@@ -66,22 +75,11 @@ pub struct CheckArgs {
 /// # Errors
 /// When no domain is known, or the settings cannot be used.
 pub fn run(command: &DnsCommand, settings: &Arc<Settings>) -> Result<Outcome, Failure> {
-    let DnsCommand::Check(args) = command;
-    let domains = domains(args, settings)?;
-    let outbound = Outbound::new(
-        settings,
-        vere_outbound::resolver(settings)?,
-        OutboundMetrics::default(),
-        None,
-    )?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let mut checked = Vec::new();
-    for domain in domains {
-        let subject = subject(args, settings, domain.clone())?;
-        checked.push((domain, runtime.block_on(all(&subject, args, &outbound))));
-    }
+    let args = match command {
+        DnsCommand::Check(args) => args,
+        DnsCommand::Records(args) => return records::run(args, settings),
+    };
+    let checked = checked(args, settings, None)?;
     let has_findings = checked
         .iter()
         .any(|(_, rows)| rows.iter().any(|row| row.level > Level::Ok));
@@ -96,8 +94,63 @@ pub fn run(command: &DnsCommand, settings: &Arc<Settings>) -> Result<Outcome, Fa
     Ok(Outcome::Report(text, code))
 }
 
-fn domains(args: &CheckArgs, settings: &Settings) -> Result<Vec<String>, Failure> {
-    if let Some(domain) = &args.domain {
+/// The results of every local domain, for `vere doctor`. The looks end after `patience`, and the last domain says so.
+///
+/// # Errors
+/// When no domain is known, or the settings cannot be used.
+pub(crate) fn examined(
+    settings: &Arc<Settings>,
+    addresses: &[IpAddr],
+    patience: Duration,
+) -> Result<Vec<(String, Vec<Row>)>, Failure> {
+    let args = CheckArgs {
+        domain: None,
+        address: addresses.to_vec(),
+        list: Vec::new(),
+        records_only: false,
+        probe: PROBE.to_owned(),
+        json: false,
+    };
+    checked(&args, settings, Some(patience))
+}
+
+fn checked(
+    args: &CheckArgs,
+    settings: &Arc<Settings>,
+    patience: Option<Duration>,
+) -> Result<Vec<(String, Vec<Row>)>, Failure> {
+    let domains = domains(args.domain.as_deref(), settings)?;
+    let outbound = Outbound::new(
+        settings,
+        vere_outbound::resolver(settings)?,
+        OutboundMetrics::default(),
+        None,
+    )?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let until = patience.map(|patience| Instant::now() + patience);
+    let mut checked = Vec::new();
+    for domain in domains {
+        let subject = subject(args, settings, domain.clone())?;
+        let whole = all(&subject, args, &outbound);
+        let rows = match until {
+            None => Some(runtime.block_on(whole)),
+            Some(until) => runtime.block_on(async { timeout_at(until.into(), whole).await.ok() }),
+        };
+        let Some(rows) = rows else {
+            let remedy = format!("vere dns check {domain}");
+            let row = Row::warning("dns", "the DNS did not answer in time", remedy);
+            checked.push((domain, vec![row]));
+            break;
+        };
+        checked.push((domain, rows));
+    }
+    Ok(checked)
+}
+
+fn domains(domain: Option<&str>, settings: &Settings) -> Result<Vec<String>, Failure> {
+    if let Some(domain) = domain {
         return Ok(vec![lower(domain)]);
     }
     let directory = vere_login::directory::open(settings)?;
@@ -127,6 +180,8 @@ fn subject(args: &CheckArgs, settings: &Settings, domain: String) -> Result<Subj
     lists.dedup();
     Ok(Subject {
         resolver: vere_outbound::resolver(settings)?,
+        validating: validating(settings),
+        mail_port: settings.delivery.port,
         hostname: settings.hostname.clone(),
         addresses: match args.address.is_empty() {
             true => subject::public_addresses(),
@@ -158,6 +213,21 @@ fn subject(args: &CheckArgs, settings: &Settings, domain: String) -> Result<Subj
     })
 }
 
+/// A resolver that validates, whether or not the settings ask for it. Without one DANE is not checked: a zone file has no
+/// signatures.
+fn validating(settings: &Settings) -> Option<Resolver> {
+    if settings.resolver.zone.is_some() {
+        return None;
+    }
+    let options = ResolverOptions {
+        servers: settings.resolver.servers.clone(),
+        dnssec: true,
+        trust_anchor: settings.resolver.trust_anchor.clone(),
+        ..ResolverOptions::default()
+    };
+    Resolver::new(&options).ok()
+}
+
 /// All checks that look at records only.
 async fn records(subject: &Subject) -> Vec<Row> {
     let mut rows = names::host(subject).await;
@@ -179,6 +249,7 @@ async fn all(subject: &Subject, args: &CheckArgs, outbound: &Outbound) -> Vec<Ro
         rows.extend(connections::incoming(subject, outbound).await);
         rows.push(connections::outgoing(&args.probe, outbound).await);
     }
+    rows.extend(dane::rows(subject, !args.records_only).await);
     rows
 }
 

@@ -1,24 +1,26 @@
-//! The result of one check.
+//! The result of one check, for `vere dns check` and `vere doctor`.
+
+use std::fmt::Write as _;
 
 use serde::Serialize;
 use vere_net::resolver::LookupFailure;
 
-use crate::finding::Level;
+use crate::finding::{Finding, Level};
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Row {
+pub(crate) struct Row {
     /// The name of the check.
-    pub(super) check: &'static str,
-    pub(super) level: Level,
-    /// What was found.
-    pub(super) text: String,
+    pub(crate) check: &'static str,
+    pub(crate) level: Level,
+    /// The result in words.
+    pub(crate) text: String,
     /// The remedy; absent for a good result.
-    pub(super) remedy: Option<String>,
+    pub(crate) remedy: Option<String>,
 }
 
 impl Row {
-    pub(super) fn ok(check: &'static str, text: impl Into<String>) -> Self {
+    pub(crate) fn ok(check: &'static str, text: impl Into<String>) -> Self {
         Self {
             check,
             level: Level::Ok,
@@ -27,7 +29,7 @@ impl Row {
         }
     }
 
-    pub(super) fn warning(
+    pub(crate) fn warning(
         check: &'static str,
         text: impl Into<String>,
         remedy: impl Into<String>,
@@ -40,7 +42,7 @@ impl Row {
         }
     }
 
-    pub(super) fn critical(
+    pub(crate) fn critical(
         check: &'static str,
         text: impl Into<String>,
         remedy: impl Into<String>,
@@ -52,11 +54,41 @@ impl Row {
     }
 
     /// The name servers of the name do not answer: other systems see that, too.
-    pub(super) fn unanswered(check: &'static str, name: &str, failure: &LookupFailure) -> Self {
+    pub(crate) fn unanswered(check: &'static str, name: &str, failure: &LookupFailure) -> Self {
         Self::critical(
             check,
             format!("{name} cannot be looked up: {failure}"),
             format!("see that the name servers of {name} answer, then try again"),
         )
     }
+}
+
+impl From<Finding> for Row {
+    /// A finding of `vere status`.
+    fn from(finding: Finding) -> Self {
+        Self {
+            check: "status",
+            level: finding.level,
+            text: finding.text,
+            remedy: Some(finding.remedy),
+        }
+    }
+}
+
+/// Writes a line for each row, and a line for each remedy.
+pub(crate) fn in_text(out: &mut String, rows: &[Row]) {
+    for row in rows {
+        // Others write what is in the DNS.
+        let text = printable(&row.text);
+        let _ = writeln!(out, "  {:<8} {:<12} {text}", row.level.word(), row.check);
+        if let Some(remedy) = &row.remedy {
+            let _ = writeln!(out, "  {:<8} {:<12} -> {}", "", "", printable(remedy));
+        }
+    }
+}
+
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
 }

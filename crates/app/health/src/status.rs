@@ -13,6 +13,7 @@ use vere_process::outcome::Outcome;
 use vere_settings::Settings;
 
 use crate::finding::Level;
+use crate::row::Row;
 
 /// Exit code for an unknown state, as monitoring plugins have it.
 const UNKNOWN: u8 = 3;
@@ -29,7 +30,8 @@ pub struct StatusArgs {
 }
 
 impl Level {
-    fn code(self) -> ExitCode {
+    /// The exit code of monitoring plugins.
+    pub(crate) fn code(self) -> ExitCode {
         ExitCode::from(match self {
             Self::Ok => 0,
             Self::Warning => 1,
@@ -53,6 +55,31 @@ pub fn run(args: &StatusArgs, load: impl FnOnce() -> Result<Arc<Settings>, Failu
             Outcome::Report(text, ExitCode::from(UNKNOWN))
         }
     }
+}
+
+/// The findings as rows, with rows for what is as it should be; and the process of a running supervisor.
+///
+/// # Errors
+/// When the supervisor is there and gives no usable answer.
+pub(crate) fn rows(settings: &Settings) -> Result<(Vec<Row>, Option<u32>), Failure> {
+    let facts = facts::gather(settings)?;
+    let mut rows: Vec<Row> = findings::of(&facts).into_iter().map(Row::from).collect();
+    if rows.is_empty() {
+        rows.push(Row::ok("status", show::healthy(&facts)));
+    }
+    rows.extend(show::certificates(&facts).map(|text| Row::ok("certificate", text)));
+    Ok((rows, facts.system.map(|system| system.pid)))
+}
+
+/// The facts and findings as JSON.
+///
+/// # Errors
+/// When the supervisor is there and gives no usable answer, or a fact has no form in JSON.
+pub(crate) fn in_json(settings: &Settings) -> Result<String, Failure> {
+    let facts = facts::gather(settings)?;
+    let findings = findings::of(&facts);
+    let level = findings.iter().map(|one| one.level).max();
+    show::in_json(&facts, &findings, level.unwrap_or(Level::Ok))
 }
 
 fn look(args: &StatusArgs, settings: &Settings) -> Result<(String, Level), Failure> {

@@ -1,4 +1,4 @@
-//! Inspections of `vere check-config` beside the file and the objects named in the file: accounts, directories,
+//! Inspections of `vere check-config` and `vere doctor` beside the file and the objects named in the file: accounts, directories,
 //! users, and settings that are allowed and hardly intended.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,7 +12,8 @@ use vere_process::upgrade;
 use vere_supervisor::named::Fault;
 
 /// The faults that a system with these settings would run into.
-pub(super) fn faults(settings: &Settings) -> Vec<Fault> {
+#[must_use]
+pub fn faults(settings: &Settings) -> Vec<Fault> {
     let unsaid = upgrade::look(settings).err();
     let faults = [
         unsaid.map(|unsaid| Fault::new("delivery.local", &unsaid)),
@@ -81,7 +82,8 @@ fn no_roots(settings: &Settings) -> Vec<Fault> {
 }
 
 /// Settings that work and are hardly intended.
-pub(super) fn warnings(settings: &Settings) -> Vec<Fault> {
+#[must_use]
+pub fn warnings(settings: &Settings) -> Vec<Fault> {
     let exposed = settings.spool.exposed().map(|(n, node)| {
         let text = format!(
             "messages go to and from node {} in clear text: give [spool.tls], or tls = \"off\" when the network is safe",

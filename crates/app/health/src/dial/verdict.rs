@@ -12,14 +12,19 @@ const DEFERRED: u8 = 3;
 /// Whether mail would be taken now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Verdict {
+pub enum Verdict {
+    /// The mail would be accepted now.
     Taken,
+    /// The mail would be refused permanently.
     Refused,
+    /// The mail would wait for another attempt.
     Deferred,
 }
 
 impl Verdict {
-    pub(crate) fn code(self) -> ExitCode {
+    /// The exit code: 0, 3 or 4.
+    #[must_use]
+    pub fn code(self) -> ExitCode {
         match self {
             Self::Taken => ExitCode::SUCCESS,
             Self::Refused => ExitCode::from(REFUSED),
@@ -27,7 +32,9 @@ impl Verdict {
         }
     }
 
-    pub(crate) const fn words(self) -> &'static str {
+    /// The verdict as a sentence.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
         match self {
             Self::Taken => "mail would be taken now",
             Self::Refused => "mail would be refused for good",

@@ -9,8 +9,8 @@ use vere_outbound::hosts::Host;
 use vere_outbound::{Hosts, Opened, Outbound, Unroutable};
 use vere_queue::{Place, TlsWish};
 
-use super::row::Row;
 use super::subject::Subject;
+use crate::row::Row;
 
 /// How long a host may take to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -6,8 +6,8 @@ use vere_process::clock;
 use vere_process::failure::Failure;
 use vere_settings::Settings;
 
-use super::row::Row;
 use super::subject::Subject;
+use crate::row::Row;
 
 const CHECK: &str = "dkim";
 

@@ -7,8 +7,8 @@ use vere_net::resolver::{
     AddressAnswer, MxAnswer, Record, RecordKind, RecordsAnswer, TxtAnswer, reverse_name,
 };
 
-use super::row::Row;
 use super::subject::{Subject, listed};
+use crate::row::Row;
 
 /// Whether the host name leads to this machine, and only there.
 pub(super) async fn host(subject: &Subject) -> Vec<Row> {

@@ -8,8 +8,8 @@ use vere_net::sts::StsAnswer;
 use vere_outbound::Outbound;
 use vere_spf::{Session, SpfResult};
 
-use super::row::Row;
 use super::subject::{Subject, listed};
+use crate::row::Row;
 
 /// Addresses of documentation, which no policy means (RFC 5737, RFC 3849).
 const STRANGERS: [IpAddr; 2] = [

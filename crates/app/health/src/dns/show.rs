@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde_json::json;
 use vere_process::failure::Failure;
 
-use super::row::Row;
 use crate::figures::counted;
 use crate::finding::Level;
+use crate::row::{self, Row};
 
 /// Results by domain.
 type Checked = [(String, Vec<Row>)];
@@ -24,14 +24,7 @@ pub(super) fn in_text(checked: &Checked) -> String {
     let mut out = String::new();
     for (domain, rows) in checked {
         let _ = writeln!(out, "{domain}");
-        for row in rows {
-            // Others write what is in the DNS.
-            let text = printable(&row.text);
-            let _ = writeln!(out, "  {:<8} {:<12} {text}", row.level.word(), row.check);
-            if let Some(remedy) = &row.remedy {
-                let _ = writeln!(out, "  {:<8} {:<12} -> {}", "", "", printable(remedy));
-            }
-        }
+        row::in_text(&mut out, rows);
     }
     let rows = || checked.iter().flat_map(|(_, rows)| rows);
     let findings = rows().filter(|row| row.level > Level::Ok).count();
@@ -40,10 +33,4 @@ pub(super) fn in_text(checked: &Checked) -> String {
         count => writeln!(out, "{}", counted(count as u64, "finding")),
     };
     out
-}
-
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
 }

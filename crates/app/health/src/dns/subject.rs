@@ -7,12 +7,16 @@ use vere_dkim::StoredKey;
 use vere_dnsbl::policy::is_public;
 use vere_net::resolver::{Resolver, TxtAnswer};
 
-use super::row::Row;
+use crate::row::Row;
 
 /// The checked domain, with the facts that the machine knows.
 #[derive(Debug)]
 pub(super) struct Subject {
     pub(super) resolver: Resolver,
+    /// A resolver that validates, for the proof of TLSA records; `None` with a zone file.
+    pub(super) validating: Option<Resolver>,
+    /// The port at which the domain's hosts receive mail: 25 outside tests.
+    pub(super) mail_port: u16,
     /// The domain in lower case, without a trailing dot.
     pub(super) domain: String,
     /// The host name of the settings: what EHLO says.

@@ -37,6 +37,8 @@ fn zone(key: &StoredKey, from: &str, to: &str) -> Zone {
 fn subject(key: StoredKey, zone: Zone) -> Subject {
     Subject {
         resolver: Resolver::from_zone(zone),
+        validating: None,
+        mail_port: 25,
         domain: "example.org".to_owned(),
         hostname: "mx.example.org".to_owned(),
         addresses: vec![

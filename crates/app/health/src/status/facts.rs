@@ -10,13 +10,15 @@ use vere_control::supervision::{
 use vere_control::{AskError, Request, TopOrder, TopSample, ask};
 use vere_net::tls::Leaf;
 use vere_process::failure::Failure;
-use vere_process::{clock, kept::Kept};
+use vere_process::{clock, kept::Kept, web_names};
 use vere_settings::Settings;
 
 /// How long the supervisor may take, which answers at once or stands still.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Settings in force, below the data directory.
 const ACCEPTED: &str = "accepted.toml";
+/// Seconds to the end of a certificate for the web names of a domain from which on it is listed: ACME renews earlier.
+const SOON: u64 = 20 * 86_400;
 
 /// The state of a system and its surroundings.
 #[derive(Debug, Serialize)]
@@ -123,6 +125,15 @@ fn certificates(settings: &Settings) -> Vec<Certificate> {
             found.push(certificate(&files.certificate));
         }
     }
+    if settings.acme.is_some() {
+        // Before the first order there is no file.
+        let own = settings.data.join("acme/certificate.pem");
+        found.extend(own.exists().then(|| certificate(&own)));
+    }
+    // A domain more is a line more: of many domains those that need somebody are enough.
+    let names = web_names::listing(settings).into_iter();
+    let names = names.map(|(file, _)| certificate(&file));
+    found.extend(names.filter(|one| one.remaining_seconds.is_none_or(|left| left < SOON)));
     found
 }
 

@@ -22,7 +22,8 @@ pub(super) fn summary(facts: &Facts, findings: &[Finding], level: Level) -> Stri
     format!("{}: {}\n", level.word(), text.replace('\n', "; "))
 }
 
-fn healthy(facts: &Facts) -> String {
+/// The state of a system without findings.
+pub(super) fn healthy(facts: &Facts) -> String {
     let roles = facts.system.as_ref().map_or(0, |system| system.roles.len());
     let queued = facts
         .queues
@@ -77,11 +78,8 @@ pub(super) fn in_text(facts: &Facts, findings: &[Finding], level: Level) -> Stri
             .collect();
         let _ = writeln!(out, "{:<12} {}", "replicas", lines.join(", "));
     }
-    for certificate in &facts.certificates {
-        if let Some(seconds) = certificate.remaining_seconds {
-            let (file, days) = (certificate.file.display(), counted(seconds / 86_400, "day"));
-            let _ = writeln!(out, "{:<12} {file}: {days} left", "certificate");
-        }
+    for certificate in certificates(facts) {
+        let _ = writeln!(out, "{:<12} {certificate}", "certificate");
     }
     for disk in &facts.disks {
         let (free, all) = (size(disk.free_bytes), size(disk.size_bytes));
@@ -96,6 +94,15 @@ pub(super) fn in_text(facts: &Facts, findings: &[Finding], level: Level) -> Stri
         table(&mut out, &system.roles);
     }
     out
+}
+
+/// A line for each certificate that can be read.
+pub(super) fn certificates(facts: &Facts) -> impl Iterator<Item = String> {
+    facts.certificates.iter().filter_map(|certificate| {
+        let seconds = certificate.remaining_seconds?;
+        let (file, days) = (certificate.file.display(), counted(seconds / 86_400, "day"));
+        Some(format!("{file}: {days} left"))
+    })
 }
 
 fn of_system(system: &SystemState) -> String {

@@ -1,0 +1,244 @@
+//! Owners and permissions of settings, keys, passwords and data.
+
+use std::ffi::CString;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Gid, User, getgrouplist};
+use vere_settings::{DirectoryStore, Settings};
+
+use crate::row::Row;
+
+const CHECK: &str = "permissions";
+/// The most files of a directory with keys.
+const KEYS_MAX: usize = 10_000;
+
+/// A user with groups.
+struct Reader {
+    name: String,
+    uid: u32,
+    groups: Vec<u32>,
+}
+
+impl Reader {
+    /// The user of the system. `None`: the user of the command.
+    fn find(name: &str) -> Option<Self> {
+        let user = User::from_name(name).ok()??;
+        let name = CString::new(user.name.as_str()).ok()?;
+        let groups = getgrouplist(&name, user.gid).unwrap_or_else(|_| vec![user.gid]);
+        Some(Self {
+            uid: user.uid.as_raw(),
+            groups: groups.into_iter().map(Gid::as_raw).collect(),
+            name: user.name,
+        })
+    }
+
+    fn may_read(&self, about: &Metadata) -> bool {
+        let bit = match about {
+            _ if self.uid == 0 => return true,
+            about if about.uid() == self.uid => 0o400,
+            about if self.groups.contains(&about.gid()) => 0o040,
+            _ => 0o004,
+        };
+        about.mode() & bit != 0
+    }
+}
+
+/// The content of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    /// Settings without secrets: anybody may read them.
+    Settings,
+    /// Secrets of the system.
+    Secrets,
+}
+
+/// Looks at every file and directory with secrets. `secrets`: whether the settings contain secrets.
+pub(super) fn rows(
+    file: &Path,
+    secrets: bool,
+    settings: &Settings,
+    user: Option<&str>,
+) -> Vec<Row> {
+    let reader = user.and_then(Reader::find);
+    let reader = reader.as_ref();
+    let holds = match secrets {
+        true => Holds::Secrets,
+        false => Holds::Settings,
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    rows.extend(row(file, holds, reader));
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for (_, path) in &settings.secret_files {
+        seen.push(path.clone());
+    }
+    seen.extend(keys(settings));
+    let (DirectoryStore::File(path) | DirectoryStore::Sqlite(path)) = &settings.directory.store;
+    seen.push(path.clone());
+    seen.sort();
+    seen.dedup();
+    rows.extend(
+        seen.iter()
+            .filter_map(|path| row(path, Holds::Secrets, reader)),
+    );
+    rows.extend(data(&settings.data, reader));
+    if rows.is_empty() {
+        let count = seen.iter().filter(|path| path.exists()).count() + 1;
+        rows.push(Row::ok(
+            CHECK,
+            format!("{count} files and the data directory are private"),
+        ));
+    }
+    rows
+}
+
+/// The keys for signatures.
+fn keys(settings: &Settings) -> Vec<PathBuf> {
+    let directory = settings.dkim.as_ref().map(|dkim| &dkim.keys);
+    let entries = directory.and_then(|directory| fs::read_dir(directory).ok());
+    let entries = entries.into_iter().flatten().flatten().take(KEYS_MAX);
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file())
+        .collect()
+}
+
+/// The fault of a file, if any. Other checks tell about missing files.
+fn row(path: &Path, holds: Holds, reader: Option<&Reader>) -> Option<Row> {
+    let about = match fs::metadata(path) {
+        Ok(about) => about,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            return Some(Row::ok(
+                CHECK,
+                format!("{} is not looked at: {error}", path.display()),
+            ));
+        }
+    };
+    let name = path.display();
+    let mode = about.mode();
+    if mode & 0o002 != 0 {
+        return Some(Row::critical(
+            CHECK,
+            format!("{name} can be changed by every user"),
+            format!("chmod o-w {name}"),
+        ));
+    }
+    if let Some(reader) = reader.filter(|reader| !reader.may_read(&about)) {
+        let user = &reader.name;
+        return Some(Row::critical(
+            CHECK,
+            format!("{user} cannot read {name}"),
+            format!("chgrp {user} {name} && chmod 640 {name}"),
+        ));
+    }
+    if holds == Holds::Secrets && mode & 0o004 != 0 {
+        return Some(Row::critical(
+            CHECK,
+            format!("{name} has secrets and can be read by every user"),
+            format!("chmod o-r {name}"),
+        ));
+    }
+    None
+}
+
+fn data(directory: &Path, reader: Option<&Reader>) -> Option<Row> {
+    let about = fs::metadata(directory).ok()?;
+    let name = directory.display();
+    let stranger = reader.filter(|reader| reader.uid != about.uid());
+    if let Some(reader) = stranger {
+        let user = &reader.name;
+        return Some(Row::critical(
+            CHECK,
+            format!("{name} does not belong to {user}"),
+            format!("while the system is stopped: chown -R {user}: {name}"),
+        ));
+    }
+    (about.mode() & 0o007 != 0).then(|| {
+        Row::warning(
+            CHECK,
+            format!("{name} is open to every user of this machine"),
+            format!("chmod o-rwx {name}"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::finding::Level;
+
+    fn file(mode: u32) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "x").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn open_files_and_unreadable_files_have_remedies() {
+        let own = nix::unistd::geteuid().as_raw();
+        let stranger = Reader {
+            name: "vere".to_owned(),
+            uid: own + 12_345,
+            groups: vec![],
+        };
+        let text = |mode, holds, reader| {
+            let (_folder, path) = file(mode);
+            row(&path, holds, reader).map(|row| (row.level, row.text))
+        };
+        assert_eq!(text(0o600, Holds::Secrets, None), None);
+        assert_eq!(text(0o644, Holds::Settings, None), None);
+        let (level, said) = text(0o644, Holds::Secrets, None).unwrap();
+        assert_eq!(level, Level::Critical);
+        assert!(said.contains("read by every user"), "{said}");
+        let (_, said) = text(0o666, Holds::Settings, None).unwrap();
+        assert!(said.contains("changed by every user"), "{said}");
+        let (_, said) = text(0o600, Holds::Secrets, Some(&stranger)).unwrap();
+        assert!(said.starts_with("vere cannot read"), "{said}");
+        assert_eq!(row(Path::new("/nowhere/file"), Holds::Secrets, None), None);
+    }
+
+    #[test]
+    fn groups_of_the_user_count() {
+        let (_folder, path) = file(0o640);
+        let about = fs::metadata(&path).unwrap();
+        let reader = |groups| Reader {
+            name: "vere".to_owned(),
+            uid: about.uid() + 12_345,
+            groups,
+        };
+        assert!(reader(vec![about.gid()]).may_read(&about));
+        assert!(!reader(vec![]).may_read(&about));
+    }
+
+    #[test]
+    fn a_whole_system_is_private_or_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("vere.toml");
+        let text = "version = 1\nhostname = \"a.b\"\ndata = \"data\"\n[tls]\ncertificate = \"c\"\nkey = \"k\"\n";
+        fs::write(&file, text).unwrap();
+        fs::create_dir(folder.path().join("data")).unwrap();
+        let private = |name: &str, mode| {
+            fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(mode))
+                .unwrap();
+        };
+        private("data", 0o700);
+        fs::write(folder.path().join("k"), "key").unwrap();
+        private("k", 0o600);
+        let settings = Settings::parse(text, &file.to_string_lossy()).unwrap();
+        let found = |secrets| rows(&file, secrets, &settings, None);
+        private("vere.toml", 0o644);
+        assert_eq!(found(false)[0].level, Level::Ok, "{:?}", found(false));
+        assert_eq!(found(true)[0].level, Level::Critical);
+        private("k", 0o644);
+        private("data", 0o755);
+        let levels: Vec<Level> = found(false).iter().map(|row| row.level).collect();
+        assert_eq!(levels, [Level::Critical, Level::Warning]);
+    }
+}

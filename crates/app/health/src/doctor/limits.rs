@@ -1,0 +1,197 @@
+//! Memory and descriptors: the bounds of the settings beside the means of the machine.
+
+use std::fs;
+
+use nix::sys::resource::{Resource, getrlimit};
+use vere_settings::Settings;
+use vere_supervisor::roles::memory_bounds;
+
+use super::unit::Unit;
+use crate::figures::size;
+use crate::row::Row;
+
+/// Files, sockets of the processes and libraries beside the connections of a process.
+const BESIDE: u64 = 512;
+/// Available memory, in percent, below which a running machine is short of memory.
+const SHORT: u64 = 5;
+
+/// The memory of the machine in octets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Machine {
+    all: u64,
+    available: u64,
+}
+
+impl Machine {
+    fn read() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)
+    }
+
+    /// Reads proc_meminfo(5).
+    fn parse(text: &str) -> Option<Self> {
+        let kib = |key: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+            line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
+        };
+        Some(Self {
+            all: kib("MemTotal:")? * 1_024,
+            available: kib("MemAvailable:")? * 1_024,
+        })
+    }
+}
+
+/// Compares the bounds of all roles with the memory of the machine and the limit of the unit.
+pub(super) fn memory(settings: &Settings, unit: Option<&Unit>, runs: bool) -> Vec<Row> {
+    let bound = memory_bounds(settings).max().as_u64();
+    let mut rows: Vec<Row> = Machine::read()
+        .map(|machine| machine_row(bound, machine, runs))
+        .into_iter()
+        .collect();
+    let limit = unit.and_then(|unit| unit.memory);
+    rows.extend(limit.and_then(|limit| limit_row(bound, limit)));
+    rows
+}
+
+fn machine_row(bound: u64, machine: Machine, runs: bool) -> Row {
+    const CHECK: &str = "memory";
+    const REMEDY: &str = "see the parts with: vere config memory, and lower spool.memory_max or [limits], or add memory";
+    let Machine { all, available } = machine;
+    if bound > all {
+        let text = format!(
+            "the roles may use {}, and the machine has {}",
+            size(bound),
+            size(all)
+        );
+        return Row::warning(CHECK, text, REMEDY);
+    }
+    if !runs && bound > available {
+        let text = format!(
+            "the roles may use {}, and {} are available beside other programs",
+            size(bound),
+            size(available)
+        );
+        return Row::warning(CHECK, text, REMEDY);
+    }
+    if available.saturating_mul(100) / all.max(1) < SHORT {
+        return Row::warning(
+            CHECK,
+            format!("{} of {} are available", size(available), size(all)),
+            "see what uses the memory with: ps -eo rss,comm --sort=-rss",
+        );
+    }
+    let text = format!(
+        "the roles may use {} of {}; {} are available",
+        size(bound),
+        size(all),
+        size(available)
+    );
+    Row::ok(CHECK, text)
+}
+
+fn limit_row(bound: u64, limit: u64) -> Option<Row> {
+    (limit < bound).then(|| {
+        Row::warning(
+            "memory",
+            format!(
+                "MemoryMax of the unit is {}, and the roles may use {}",
+                size(limit),
+                size(bound)
+            ),
+            "vere config memory --systemd > /etc/systemd/system/vere.service.d/memory.conf && systemctl daemon-reload",
+        )
+    })
+}
+
+/// Compares the limit of open files with the connections of the settings. `pid` is the supervisor's.
+pub(super) fn descriptors(settings: &Settings, unit: Option<&Unit>, pid: Option<u32>) -> Row {
+    let own = || {
+        getrlimit(Resource::RLIMIT_NOFILE)
+            .map(|(_, hard)| hard)
+            .ok()
+    };
+    let running = pid.and_then(|pid| {
+        let text = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+        open_files(&text)
+    });
+    let of_unit = unit
+        .filter(|unit| unit.loaded)
+        .and_then(|unit| unit.descriptors);
+    let limit = running.or(of_unit).or_else(own).unwrap_or(u64::MAX);
+    descriptors_row(needed(settings), limit)
+}
+
+/// Descriptors of the gateway with connections in both directions.
+fn needed(settings: &Settings) -> u64 {
+    let incoming = u64::from(settings.limits.connections_max);
+    let outgoing = u64::from(settings.delivery.connections_max);
+    incoming.saturating_add(outgoing).saturating_add(BESIDE)
+}
+
+fn descriptors_row(needed: u64, limit: u64) -> Row {
+    const CHECK: &str = "descriptors";
+    match limit < needed {
+        true => Row::warning(
+            CHECK,
+            format!("the limit is {limit}, and the connections of the settings need {needed}"),
+            "set LimitNOFILE in the unit, or lower limits.connections_max and delivery.connections_max",
+        ),
+        false => Row::ok(
+            CHECK,
+            format!("the limit is {limit}; {needed} are needed at most"),
+        ),
+    }
+}
+
+/// The hard limit of open files in `/proc/PID/limits`; `None` without a limit.
+fn open_files(text: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Level;
+
+    const GB: u64 = 1_000_000_000;
+
+    #[test]
+    fn memory_is_compared_with_the_bounds() {
+        let machine =
+            Machine::parse("MemTotal:  4000000 kB\nMemFree: 1 kB\nMemAvailable:  2000000 kB\n");
+        let machine = machine.unwrap();
+        assert_eq!(machine.all, 4_096_000_000);
+        let level = |bound, runs| machine_row(bound, machine, runs).level;
+        assert_eq!(level(GB, false), Level::Ok);
+        assert_eq!(level(3 * GB, false), Level::Warning);
+        assert_eq!(level(3 * GB, true), Level::Ok);
+        assert_eq!(level(5 * GB, true), Level::Warning);
+        let short = Machine {
+            all: 100,
+            available: 4,
+        };
+        assert_eq!(machine_row(1, short, true).level, Level::Warning);
+        assert_eq!(limit_row(GB, 2 * GB), None);
+        assert!(
+            limit_row(2 * GB, GB)
+                .unwrap()
+                .remedy
+                .unwrap()
+                .contains("--systemd")
+        );
+    }
+
+    #[test]
+    fn descriptors_are_compared_with_the_connections() {
+        let text = "Limit  Soft  Hard  Units\nMax open files            1024                 65536                files\n";
+        assert_eq!(open_files(text), Some(65_536));
+        assert_eq!(
+            open_files("Max open files  unlimited unlimited files\n"),
+            None
+        );
+        assert_eq!(descriptors_row(22_512, 65_536).level, Level::Ok);
+        assert_eq!(descriptors_row(22_512, 4_096).level, Level::Warning);
+    }
+}
