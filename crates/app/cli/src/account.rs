@@ -1,13 +1,16 @@
 //! `vere account`: the accounts of the local system.
 
 mod password;
+mod records;
+mod show;
+mod state;
 
 use std::fmt::Write as _;
 
 use clap::Subcommand;
 use serde_json::json;
 use vere_directory::Directory;
-use vere_ports::directory::{Account, AccountName, Alias, ChangeError, DomainName, Page};
+use vere_ports::directory::{Account, AccountName, ChangeError, DomainName, Page};
 use vere_settings::{LocalDelivery, Settings};
 
 use vere_login::directory::{create, open};
@@ -16,12 +19,11 @@ use vere_process::failure::Failure;
 use vere_role_store::maintenance::accounts;
 
 pub(super) use password::{generate, new_credentials};
+pub(super) use records::{each_alias, explained};
+use records::{each_row, leading, maildir};
 
 use super::json::printed;
 use password::{Chosen, PasswordArgs};
-
-/// Rows asked of a store at once.
-const PAGE: usize = 1_000;
 
 /// Manage accounts.
 #[derive(Debug, Subcommand)]
@@ -40,7 +42,33 @@ pub(crate) enum AccountCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Print what is known about an account: logins, aliases, mail, quota, limits of sending.
+    Show {
+        /// The address.
+        address: String,
+        /// Print JSON: an object with `account`, `login` (`yes`, `no password` or `disabled`), `aliases`, `mail`, `quota`
+        /// and `sending`.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Refuse logins and end sessions; the mail, the password and the acceptance of mail stay.
+    Disable {
+        /// The address.
+        address: String,
+        /// Print JSON: an object with `account` and `changed`.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let a disabled account log in again, by its password.
+    Enable {
+        /// The address.
+        address: String,
+        /// Print JSON: an object with `account` and `changed`.
+        #[arg(long)]
+        json: bool,
+    },
     /// Remove an account; keep its mail, unless `--purge` is given.
+    #[command(visible_alias = "remove")]
     Del {
         /// The address.
         address: String,
@@ -58,7 +86,7 @@ pub(crate) enum AccountCommand {
     List {
         /// List only the accounts of this domain.
         domain: Option<String>,
-        /// Print JSON: a list of objects with `account` and `login`.
+        /// Print JSON: a list of objects with `account`, `login` and `disabled`.
         #[arg(long)]
         json: bool,
     },
@@ -120,15 +148,27 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
         } => {
             let name = AccountName::parse(address)?;
             let directory = open(settings)?;
-            if directory.store().account(&name)?.is_none() {
+            let Some(account) = directory.store().account(&name)? else {
                 return Err(explained(ChangeError::NoSuchAccount(name)));
-            }
+            };
             let chosen = password.choose(&name)?;
+            // A new password does not enable a disabled account.
+            let disabled = state::is_disabled(&account);
             let credentials = chosen.credentials()?;
+            let credentials = credentials.map(|made| match disabled {
+                true => made.locked(),
+                false => made,
+            });
             directory
                 .set_credentials(name.clone(), credentials)
                 .map_err(explained)?;
-            Ok(report("password set for", &name, &chosen, *json))
+            let said = report("password set for", &name, &chosen, *json);
+            Ok(match disabled && !json {
+                true => format!(
+                    "{said}the account stays disabled; enable it with: vere account enable {name}\n"
+                ),
+                false => said,
+            })
         }
         AccountCommand::Del {
             address,
@@ -136,6 +176,9 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
             yes,
             json,
         } => remove(address, (*purge, *yes), *json, settings),
+        AccountCommand::Show { address, json } => show::run(address, *json, settings),
+        AccountCommand::Disable { address, json } => state::set(address, false, *json, settings),
+        AccountCommand::Enable { address, json } => state::set(address, true, *json, settings),
         AccountCommand::List { domain, json } => list(domain.as_deref(), *json, settings),
     }
 }
@@ -180,14 +223,6 @@ fn refuse_kept(name: &AccountName, settings: &Settings) -> Result<(), Failure> {
     )))
 }
 
-fn maildir(name: &AccountName, settings: &Settings) -> std::path::PathBuf {
-    vere_disk::maildir::maildir_path(
-        &settings.delivery.maildir,
-        name.local(),
-        name.domain().as_str(),
-    )
-}
-
 /// The note for the removal of an account that has, or may have, mail in the store.
 fn mail_stays(name: &AccountName, settings: &Settings) -> String {
     let what = match accounts::mail_of(settings, name) {
@@ -212,24 +247,6 @@ fn no_tag(name: &AccountName, settings: &Settings) -> Result<(), Failure> {
         ))),
         None => Ok(()),
     }
-}
-
-/// Adds a hint to an error.
-pub(super) fn explained(error: ChangeError) -> Failure {
-    let advice = match &error {
-        ChangeError::NoSuchDomain(name) => format!(", add it with: vere domain add {name}"),
-        ChangeError::AccountExists(name) => {
-            format!(", for a new password: vere account passwd {name}")
-        }
-        ChangeError::NoSuchAccount(name) => {
-            format!(", those there are: vere account list {}", name.domain())
-        }
-        ChangeError::DomainInUse(name, ..) => {
-            format!(" (vere account list {name}; vere alias list {name})")
-        }
-        _ => String::new(),
-    };
-    Failure::new(format!("{error}{advice}"))
 }
 
 fn report(what: &str, name: &AccountName, chosen: &Chosen, json: bool) -> String {
@@ -262,13 +279,7 @@ fn remove(
         true => Some(accounts::remove(settings, &name, true)?),
         false => None,
     };
-    let mut leading: Vec<String> = Vec::new();
-    each_alias(&directory, None, |alias| {
-        let there = |target: &String| AccountName::parse(target).as_ref() == Ok(&name);
-        if alias.targets.iter().any(there) {
-            leading.push(alias.name.to_string());
-        }
-    })?;
+    let leading = leading(&directory, &name)?;
     if json {
         let mailbox = mailbox.display().to_string();
         let mut value =
@@ -325,47 +336,18 @@ fn list(domain: Option<&str>, json: bool, settings: &Settings) -> Result<String,
     let read = |page: &Page| directory.store().accounts(page);
     let name = |account: &Account| account.name.clone();
     each_row(domain, read, name, |account| {
-        let login = account.credentials.is_some();
-        values.push(json!({ "account": account.name.to_string(), "login": login }));
-        let note = if login { "" } else { "  (no password)" };
+        let disabled = state::is_disabled(account);
+        let login = account.credentials.is_some() && !disabled;
+        let name = account.name.to_string();
+        values.push(json!({ "account": name, "login": login, "disabled": disabled }));
+        let note = match (login, disabled) {
+            (true, _) => "",
+            (false, true) => "  (disabled)",
+            (false, false) => "  (no password)",
+        };
         let _ = writeln!(text, "{}{note}", account.name);
     })?;
     Ok(printed(json, values, text))
-}
-
-/// Walks over all aliases, of a domain or of all domains.
-pub(super) fn each_alias(
-    directory: &Directory,
-    domain: Option<DomainName>,
-    look: impl FnMut(&Alias),
-) -> Result<(), Failure> {
-    let read = |page: &Page| directory.store().aliases(page);
-    each_row(domain, read, |alias| alias.name.clone(), look)
-}
-
-/// Walks over the rows of a domain, or of all domains, which are read a page at a time.
-fn each_row<R, E>(
-    domain: Option<DomainName>,
-    read: impl Fn(&Page) -> Result<Vec<R>, E>,
-    name: impl Fn(&R) -> AccountName,
-    mut look: impl FnMut(&R),
-) -> Result<(), Failure>
-where
-    Failure: From<E>,
-{
-    let mut page = Page {
-        domain,
-        after: None,
-        limit: PAGE,
-    };
-    loop {
-        let rows = read(&page)?;
-        rows.iter().for_each(&mut look);
-        match rows.last() {
-            Some(last) if rows.len() == PAGE => page.after = Some(name(last)),
-            _ => return Ok(()),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 pub(super) mod memory;
 mod summary;
-mod surroundings;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 use vere_settings::{File, KeyLines, Settings};
 
 use super::config_arg::ConfigArg;
+use vere_health::surroundings;
 use vere_process::failure::Failure;
 use vere_supervisor::named::{self, Fault};
 use vere_supervisor::roles::memory_bounds;

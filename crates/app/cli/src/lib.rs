@@ -9,13 +9,13 @@ mod bench;
 mod config;
 mod config_arg;
 mod demo;
-mod dial;
 mod dkim;
 mod dnsbl;
 mod domain;
 mod examples;
 mod explain;
 mod filter;
+mod help;
 mod json;
 mod pages;
 mod quarantine;
@@ -29,7 +29,7 @@ mod trace;
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use vere_process::config as file;
 use vere_process::failure::Failure;
@@ -73,6 +73,26 @@ enum Command {
         #[command(flatten)]
         args: vere_health::status::StatusArgs,
     },
+    /// Examine settings, system, machine and DNS, and print a remedy for each finding.
+    ///
+    /// Works while the system runs and while it is stopped. Root sees most: without root some checks are left out, and say
+    /// so. Exit codes as of monitoring plugins, 0: OK, 1: warning, 2: critical.
+    Doctor {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: vere_health::doctor::DoctorArgs,
+    },
+    /// Write facts for a helper into one file, without passwords, keys and messages.
+    ///
+    /// Settings without secrets, status, findings, queues, metrics, versions, the end of the log. The command prints what
+    /// the file has, and what was left out and why.
+    SupportBundle {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: vere_health::bundle::BundleArgs,
+    },
     /// Write a working configuration, create the first account, and print the remaining steps.
     Quickstart(quickstart::QuickstartArgs),
     /// Manage accounts.
@@ -81,6 +101,13 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: account::AccountCommand,
+    },
+    /// Check passwords.
+    Auth {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: vere_health::auth::AuthCommand,
     },
     /// Manage the local domains.
     Domain {
@@ -103,7 +130,7 @@ enum Command {
         #[command(subcommand)]
         command: dkim::DkimCommand,
     },
-    /// Check the DNS records that mail of the local domains needs.
+    /// Check and print the DNS records that mail of the local domains needs.
     Dns {
         #[command(flatten)]
         config: ConfigArg,
@@ -225,7 +252,16 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
-        args: dial::DialArgs,
+        args: vere_health::dial::DialArgs,
+    },
+    /// Print where mail for an address goes, by the directory and the settings alone.
+    ///
+    /// No host is asked; `vere dial` asks the next hop. Exit code 4: mail for an address is refused.
+    Resolve {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: vere_health::resolve::ResolveArgs,
     },
     /// Print the trace of a message, found by queue id, Message-ID or recipient.
     Trace {
@@ -290,6 +326,13 @@ enum Command {
     },
 }
 
+/// Reads a command line. A wrong line ends the process with code 2 and says why; a request for help prints the help.
+#[must_use]
+pub fn parse(arguments: Vec<OsString>) -> Cli {
+    let matches = help::described().get_matches_from(arguments);
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
 /// Runs a command.
 ///
 /// # Errors
@@ -304,8 +347,18 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
             let load = || Ok(config.load()?.1);
             return Ok(vere_health::status::run(&args, load));
         }
+        Command::Doctor { config, args } => {
+            return vere_health::doctor::run(&args, || Ok(file::find(config.file())?));
+        }
+        Command::SupportBundle { config, args } => {
+            let found = || Ok(file::find(config.file())?);
+            return vere_health::bundle::run(&args, found, spool::FACTS);
+        }
         Command::Quickstart(args) => quickstart::run(&args)?,
         Command::Account { config, command } => account::run(&command, &config.load()?.1)?,
+        Command::Auth { config, command } => {
+            return vere_health::auth::run(&command, &config.load()?.1);
+        }
         Command::Domain { config, command } => domain::run(&command, &config.load()?.1)?,
         Command::Alias { config, command } => alias::run(&command, &config.load()?.1)?,
         Command::Dkim { config, command } => dkim::run(&command, &config.load()?.1)?,
@@ -352,7 +405,10 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::X400 { config, command } => {
             return vere_app_x400::run(&command, || config.load());
         }
-        Command::Dial { config, args } => return dial::run(&args, &config.load()?.1),
+        Command::Dial { config, args } => return vere_health::dial::run(&args, &config.load()?.1),
+        Command::Resolve { config, args } => {
+            return vere_health::resolve::run(&args, &config.load()?.1);
+        }
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1)?,
         Command::Explain { config, args } => explain::run(&args, &config.load()?.1)?,
         Command::Reports { config, args } => return reports::run(&args, &config),

@@ -6,6 +6,7 @@
 //! `vere-role-signer` (the private keys). `vere-sendmail` takes mail from local programs, `vere-transfer` imports and
 //! exports mail; the commands reach a running gateway through `vere-control`.
 
+mod colour;
 mod roles;
 
 use std::borrow::Cow;
@@ -13,9 +14,6 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use vere_cli::Cli;
 use vere_process::outcome::Outcome;
 
 use roles::ROLES;
@@ -34,7 +32,7 @@ fn main() -> ExitCode {
     if let Some(words) = vere_mount::fstab::called(&arguments) {
         return vere_mount::fstab::run(&words);
     }
-    match vere_cli::run(Cli::parse_from(config_behind(arguments)), &ROLES) {
+    match vere_cli::run(vere_cli::parse(config_behind(arguments)), &ROLES) {
         Ok(Outcome::Print(text)) => print(&text),
         Ok(Outcome::Report(text, code)) => {
             print(&text);
@@ -73,7 +71,12 @@ fn config_behind(mut arguments: Vec<OsString>) -> Vec<OsString> {
 
 /// Prints a command's result; a closed reader (`| head`) is no failure.
 fn print(text: &str) -> ExitCode {
-    match std::io::stdout().write_all(harmless(text).as_bytes()) {
+    let text = harmless(text);
+    let text = match colour::is_wanted() {
+        true => Cow::Owned(colour::painted(&text)),
+        false => text,
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
     }

@@ -1,16 +1,15 @@
 //! Where a new password comes from.
 
-use std::io::{self, BufRead, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::Args;
 use vere_directory::password::{Salts, credentials};
 use vere_ports::directory::{AccountName, Credentials};
 use vere_units::Secret;
 
+use vere_health::auth::first_line;
 use vere_process::failure::Failure;
 
-/// Octets read from standard input; longer input is no password.
-const INPUT_MAX: u64 = 4_096;
 /// Shorter passwords can be guessed over the network.
 const LENGTH_ADVISED: usize = 8;
 
@@ -84,20 +83,6 @@ impl PasswordArgs {
     }
 }
 
-/// Reads a line without its end; a password may begin or end with spaces.
-fn first_line(input: &mut impl BufRead) -> Result<Secret<String>, Failure> {
-    let mut line = String::new();
-    input.take(INPUT_MAX).read_line(&mut line)?;
-    let line = line.strip_suffix('\n').unwrap_or(&line);
-    let line = line.strip_suffix('\r').unwrap_or(line);
-    if line.is_empty() {
-        return Err(Failure::new(
-            "standard input holds no password, nothing was changed",
-        ));
-    }
-    Ok(Secret::new(line.to_owned()))
-}
-
 fn warn_if_short(password: &Secret<String>) {
     if password.expose().chars().count() < LENGTH_ADVISED {
         let text =
@@ -154,19 +139,5 @@ mod tests {
         assert_eq!(text.len(), 24);
         assert!(text.split('-').all(|group| group.len() == 4), "{text}");
         assert!(!text.contains(['0', '1', 'l', 'o', 'O', 'I']), "{text}");
-    }
-
-    #[test]
-    fn first_line_is_the_password() {
-        let read = |text: &str| {
-            first_line(&mut text.as_bytes())
-                .map(Secret::into_inner)
-                .ok()
-        };
-        assert_eq!(read("secret\n").as_deref(), Some("secret"));
-        assert_eq!(read("secret\r\nmore\n").as_deref(), Some("secret"));
-        assert_eq!(read(" with spaces ").as_deref(), Some(" with spaces "));
-        assert_eq!(read(""), None);
-        assert_eq!(read("\nsecret\n"), None);
     }
 }

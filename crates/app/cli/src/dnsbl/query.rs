@@ -15,7 +15,7 @@ use vere_process::outcome::Outcome;
 use vere_settings::{BlockList, BlockLists, ListTreatment, Settings};
 
 use crate::config_arg::ConfigArg;
-use crate::dial::verdict::Verdict;
+use vere_health::dial::verdict::Verdict;
 
 /// The settings without a file.
 const DEFAULTS: &str = "version = 1\nhostname = \"localhost.localdomain\"\n[front]\n";

@@ -68,6 +68,11 @@ impl From<NodeStat> for Holds {
     }
 }
 
+/// The groups in JSON.
+pub(super) fn in_json(settings: &Settings) -> Result<String, Failure> {
+    run(&GroupsArgs { json: true }, settings)
+}
+
 pub(super) fn run(args: &GroupsArgs, settings: &Settings) -> Result<String, Failure> {
     let key = key(settings)?;
     let tls = encryption::certificates(settings)?;

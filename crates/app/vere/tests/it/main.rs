@@ -36,6 +36,7 @@ mod dmarc_reports;
 mod dns_check;
 mod dnsbl_hostile;
 mod dnsbl_server;
+mod doctor;
 mod extensions;
 mod fetch_memory;
 mod filing;

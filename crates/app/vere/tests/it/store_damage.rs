@@ -37,7 +37,7 @@ fn a_damaged_message_is_told_and_can_be_put_back() {
     drop(alice);
     system.end();
     damage(&system.directory.path().join("data"));
-    assert_eq!(system.failing_command(&["store", "check"]).0, Some(1));
+    assert_eq!(system.failing_command(&["store", "check"]).0, Some(3));
 
     system.start_again();
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
