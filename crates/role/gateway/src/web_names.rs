@@ -38,7 +38,9 @@ pub(super) async fn keep(process: Rc<Process>, places: Places) {
             .web
             .as_ref()
             .is_some_and(|web| !web.https.is_empty());
-        if is_wanted && settings.acme.is_some() {
+        // The order for the mail servers comes first, and makes the account.
+        let has_account = || matches!(acme(&settings), Ok(Some(acme)) if acme.has_account());
+        if is_wanted && has_account() {
             plan.look(&process, &settings, &places).await;
         }
         sleep(LOOK).await;

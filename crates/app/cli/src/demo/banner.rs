@@ -64,6 +64,16 @@ pub(super) fn text(
         );
     }
     line(&mut text, "CA", &format!("{folder}/ca.pem"));
+    if let Some(web) = &settings.web {
+        let https = first(&web.https);
+        line(
+            &mut text,
+            "web",
+            &format!(
+                "curl --cacert {folder}/ca.pem --connect-to ::{https} https://mta-sts.{DOMAIN}/.well-known/mta-sts.txt"
+            ),
+        );
+    }
     line(&mut text, "settings", &shown(config));
     text.push_str("\nThe way of a message (the id is in the 250 reply):  ./vere trace ID\n");
     text.push_str("Waiting messages:  ./vere queue list     Both replicas:  ./vere spool stat\n");

@@ -25,11 +25,20 @@ pub(super) const USERS: [&str; 2] = ["alice", "bob"];
 pub(super) const PASSWORD: &str = "demo";
 
 /// Names and addresses in the demo's certificate.
-const CERTIFICATE_NAMES: [&str; 5] = ["mx.demo.test", "demo.test", "localhost", "127.0.0.1", "::1"];
+const CERTIFICATE_NAMES: [&str; 8] = [
+    "mx.demo.test",
+    "demo.test",
+    "mta-sts.demo.test",
+    "autoconfig.demo.test",
+    "autodiscover.demo.test",
+    "localhost",
+    "127.0.0.1",
+    "::1",
+];
 
 /// Ports before the offset, in the order of [`config_text`].
-const PORTS: [u16; 13] = [
-    2525, 2587, 2465, 2143, 2993, 2424, 2053, 2102, 2080, 2081, 2600, 2601, 2526,
+const PORTS: [u16; 15] = [
+    2525, 2587, 2465, 2143, 2993, 2424, 2053, 2102, 2443, 2480, 2080, 2081, 2600, 2601, 2526,
 ];
 
 /// The demo's block list.
@@ -112,6 +121,8 @@ fn config_text(offset: u16) -> Result<String, Failure> {
         lmtp,
         dnsbl,
         x400,
+        https,
+        http,
         metrics,
         metrics_front,
         node_a,
@@ -149,6 +160,11 @@ listen = ["127.0.0.1:{dnsbl}"]
 [[dnsbl.zone]]
 name = "bl.demo.test"
 data = ["ip4set:block-list"]
+
+# Settings of mail programs and the MTA-STS policy: https://autoconfig.demo.test, https://mta-sts.demo.test
+[web]
+https = ["127.0.0.1:{https}"]
+http = ["127.0.0.1:{http}"]
 
 {mta}[delivery]
 local = "store"                      # "maildir" files mail below data/maildir instead

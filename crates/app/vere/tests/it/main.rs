@@ -128,4 +128,6 @@ mod transfer_remote;
 mod trouble;
 mod tutorial;
 mod undelete;
+mod web;
+mod web_acme;
 mod x400;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::Bounds;
+use super::bounds::Bounds;
 
 /// The open connections.
 #[derive(Debug, Default)]

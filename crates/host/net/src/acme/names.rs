@@ -33,6 +33,12 @@ impl Acme {
         })
     }
 
+    /// Whether the account exists: two first orders at once would make two accounts, which authorities count.
+    #[must_use]
+    pub fn has_account(&self) -> bool {
+        matches!(self.store.account(), Ok(Some(_)))
+    }
+
     /// Orders a certificate for as many of the names as the CA agrees to, and stores it. Returns the refused names.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use super::{System, signal, wait_until};
 
 impl System {
     pub(super) fn roles_left(&self) -> usize {
-        let roles = ["gateway", "courier", "spool", "store", "signer"];
+        let roles = ["gateway", "courier", "spool", "store", "signer", "web"];
         roles.iter().map(|role| self.role_pids(role).len()).sum()
     }
 
