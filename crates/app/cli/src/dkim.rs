@@ -1,16 +1,26 @@
 //! `vere dkim`: the keys that sign mail, and the DNS records of the keys.
+//!
+//! A new key waits until its record is seen in the DNS (`vere_dkim::waiting`), however the key is made; `--after` is the
+//! least wait.
+
+mod activate;
+mod list;
+mod records;
 
 use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Subcommand, ValueEnum};
-use serde_json::json;
-use vere_dkim::{KeyAlgorithm, KeyError, KeyStore, StoredKey};
+use vere_dkim::{KeyAlgorithm, KeyError, KeyStore, StoredKey, Waiting};
 use vere_settings::{Dkim, Settings};
 use vere_units::{Span, Timestamp};
 
 use vere_process::failure::Failure;
+use vere_process::outcome::Outcome;
+
+use activate::Wanted;
+use list::List;
 
 /// How long a new key waits while its record spreads, by default.
 const ANNOUNCE: &str = "2d";
@@ -24,6 +34,8 @@ const RSA_BITS: usize = 2048;
 #[derive(Debug, Subcommand)]
 pub(crate) enum DkimCommand {
     /// Create keys for a domain without keys, and print their records.
+    ///
+    /// The keys sign once their records are seen in the DNS: the running system looks for the records by itself.
     Keygen {
         /// The domain.
         domain: String,
@@ -33,17 +45,18 @@ pub(crate) enum DkimCommand {
         /// The size of an RSA key: 2048, 3072 or 4096.
         #[arg(long, default_value_t = RSA_BITS)]
         bits: usize,
-        /// Wait this long before the keys sign, such as `2d`; by default the keys sign at once.
+        /// Wait at least this long before the keys sign, such as `2d`.
         #[arg(long, value_name = "SPAN")]
         after: Option<Span>,
     },
     /// Create the successors of a domain's keys, and remove expired keys.
     ///
-    /// The output has the time from which the new keys sign, and the time until which the old records must remain.
+    /// The new keys sign once their records are seen in the DNS and `--after` is over; until then the old keys sign. `vere
+    /// dkim list` has the time until which the old records must remain.
     Rotate {
         /// The domain.
         domain: String,
-        /// How long the new keys wait while their records spread.
+        /// How long the new keys wait at least while their records spread.
         #[arg(long, value_name = "SPAN", default_value = ANNOUNCE)]
         after: Span,
         /// How long the old records stay after the new keys sign.
@@ -53,7 +66,20 @@ pub(crate) enum DkimCommand {
         #[arg(long, default_value_t = RSA_BITS)]
         bits: usize,
     },
-    /// List keys with their present state.
+    /// Let waiting keys sign now, before the running system has seen their records.
+    ///
+    /// Looks up each record first. Exit code 3: a record is not in the DNS, and its key still waits.
+    Activate {
+        /// Only keys of this domain; by default the keys of every domain.
+        domain: Option<String>,
+        /// Only the key with this selector.
+        #[arg(long)]
+        selector: Option<String>,
+        /// Sign also with keys whose record is not seen: receivers cannot verify these signatures.
+        #[arg(long)]
+        force: bool,
+    },
+    /// List keys with their present state, and why waiting keys wait.
     List {
         /// List only the keys of this domain.
         domain: Option<String>,
@@ -97,7 +123,7 @@ impl Which {
 ///
 /// # Errors
 /// When the settings disable signatures, a key cannot be created or written, or no key exists.
-pub(crate) fn run(command: &DkimCommand, settings: &Settings) -> Result<String, Failure> {
+pub(crate) fn run(command: &DkimCommand, settings: &Settings) -> Result<Outcome, Failure> {
     let dkim: &Dkim = settings.dkim.as_ref().ok_or_else(|| {
         Failure::new("the settings have no [dkim]: add the section, then restart the system")
     })?;
@@ -107,23 +133,38 @@ pub(crate) fn run(command: &DkimCommand, settings: &Settings) -> Result<String, 
         // Only a running signer reads new keys; a signer that was not started since `[dkim]` was added does not.
         signs: UnixStream::connect(&dkim.socket).is_ok(),
     };
-    match command {
+    let text = match command {
         DkimCommand::Keygen {
             domain,
             algorithm,
             bits,
             after,
-        } => keys.generate(&lower(domain), *algorithm, *bits, *after),
+        } => keys.generate(&lower(domain), *algorithm, *bits, *after)?,
         DkimCommand::Rotate {
             domain,
             after,
             keep,
             bits,
-        } => keys.rotate(&lower(domain), *after, *keep, *bits),
-        DkimCommand::List { domain, json } => keys.list(domain.as_deref(), *json),
-        DkimCommand::Dns { domain } => keys.dns(domain.as_deref()),
-        DkimCommand::Remove { domain, selector } => keys.remove(&lower(domain), selector),
-    }
+        } => keys.rotate(&lower(domain), *after, *keep, *bits)?,
+        DkimCommand::Activate {
+            domain,
+            selector,
+            force,
+        } => {
+            let domain = domain.as_deref().map(lower);
+            let wanted = Wanted {
+                domain: domain.as_deref(),
+                selector: selector.as_deref(),
+                force: *force,
+            };
+            let all = keys.of(None)?;
+            return activate::run(&wanted, &all, &keys.store, settings, keys.now);
+        }
+        DkimCommand::List { domain, json } => keys.list(domain.as_deref(), *json, settings)?,
+        DkimCommand::Dns { domain } => keys.dns(domain.as_deref())?,
+        DkimCommand::Remove { domain, selector } => keys.remove(&lower(domain), selector)?,
+    };
+    Ok(Outcome::Print(text))
 }
 
 /// The present and future keys of a domain; created where missing.
@@ -142,13 +183,31 @@ pub(super) fn ensure(settings: &Settings, domain: &str) -> Result<Vec<StoredKey>
     let mut there = keys.of(Some(&domain))?;
     there.retain(|key| !key.is_retired(keys.now));
     if there.is_empty() {
-        there = keys.make(&domain, Which::Both.algorithms(), RSA_BITS, keys.now)?;
+        let new = New::from(keys.now, None, keys.now);
+        there = keys.make(&domain, Which::Both.algorithms(), RSA_BITS, new)?;
     }
     Ok(there)
 }
 
 fn lower(domain: &str) -> String {
     domain.trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// When new keys sign.
+#[derive(Debug, Clone, Copy)]
+struct New {
+    /// The earliest time.
+    from: Timestamp,
+    waits: Waiting,
+}
+
+impl New {
+    /// Keys that wait for their records, at least until `from`. `keep`: how long the records of predecessors stay.
+    fn from(from: Timestamp, keep: Option<Span>, now: Timestamp) -> Self {
+        let keep = keep.map(Span::duration);
+        let waits = Waiting { since: now, keep };
+        Self { from, waits }
+    }
 }
 
 struct Keys {
@@ -187,7 +246,8 @@ impl Keys {
             return Err(Failure::new(text));
         }
         let from = after.map_or(self.now, |after| self.now + after.duration());
-        let made = self.make(domain, which.algorithms(), bits, from)?;
+        let new = New::from(from, None, self.now);
+        let made = self.make(domain, which.algorithms(), bits, new)?;
         Ok(announcement(&made, from, self.now, self.signs))
     }
 
@@ -197,7 +257,7 @@ impl Keys {
         domain: &str,
         algorithms: &[KeyAlgorithm],
         bits: usize,
-        from: Timestamp,
+        new: New,
     ) -> Result<Vec<StoredKey>, Failure> {
         let mut made = Vec::new();
         for &algorithm in algorithms {
@@ -218,8 +278,9 @@ impl Keys {
                 algorithm,
                 bits,
                 self.now,
-                from,
+                new.from,
             )?;
+            key.waits = Some(new.waits);
             let mut count = 1;
             loop {
                 match self.store.add(&key) {
@@ -248,11 +309,10 @@ impl Keys {
             self.store.remove(&key)?;
             let _ = writeln!(out, "removed {}: its record may go too", key.record_name());
         }
-        if let Some(next) = old.iter().find(|key| key.active_from > self.now) {
+        if let Some(next) = old.iter().find(|key| key.is_to_come(self.now)) {
             let text = format!(
-                "{} is to sign from {} on: rotate again when it does",
-                next.record_name(),
-                next.active_from
+                "{} is to sign next: rotate again when it does (vere dkim list)",
+                next.record_name()
             );
             return Err(Failure::new(text));
         }
@@ -265,76 +325,33 @@ impl Keys {
             )));
         }
         let from = self.now + after.duration();
-        // The successors first: after a crash in between, the old keys go on signing.
-        let made = self.make(domain, &algorithms, bits, from)?;
-        for mut key in old {
-            if key.retire_at.is_none() {
-                key.retire_at = Some(from + keep.duration());
-                self.store.write(&key)?;
-                let _ = writeln!(
-                    out,
-                    "{} signs until {from}; keep its record until {}",
-                    key.record_name(),
-                    from + keep.duration()
-                );
-            }
-        }
-        Ok(out + &announcement(&made, from, self.now, self.signs))
-    }
-
-    fn list(&self, domain: Option<&str>, json: bool) -> Result<String, Failure> {
-        let keys = self.of(domain)?;
-        let signing = |key: &StoredKey| {
-            vere_dkim::store::signing(&keys, &key.domain, self.now)
-                .iter()
-                .any(|one| one.selector == key.selector)
-        };
-        let state = |key: &StoredKey| match key {
-            key if signing(key) => "signs",
-            key if key.active_from > self.now => "waits",
-            key if key.is_retired(self.now) => "retired",
-            _ => "replaced",
-        };
-        if json {
-            let rows: Vec<_> = keys
-                .iter()
-                .map(|key| {
-                    json!({
-                        "domain": key.domain,
-                        "selector": key.selector,
-                        "algorithm": key.algorithm.name(),
-                        "state": state(key),
-                        "created": key.created.to_string(),
-                        "active_from": key.active_from.to_string(),
-                        "retire_at": key.retire_at.map(|time| time.to_string()),
-                        "record_name": key.record_name(),
-                        "record_text": key.record_text(),
-                    })
-                })
-                .collect();
-            return Ok(format!("{:#}\n", serde_json::Value::from(rows)));
-        }
-        if keys.is_empty() {
-            return Ok("no keys\n".to_owned());
-        }
-        let mut out = format!(
-            "{:<28} {:<14} {:<15} {:<9} {:<25} {}\n",
-            "DOMAIN", "SELECTOR", "ALGORITHM", "STATE", "SIGNS FROM", "RECORD NEEDED UNTIL"
-        );
-        for key in &keys {
-            let until = key.retire_at.map(|time| time.to_string());
+        // The end of the old keys is set when their successors sign: a record that never comes stops no signing.
+        let new = New::from(from, Some(keep), self.now);
+        let made = self.make(domain, &algorithms, bits, new)?;
+        for key in old.iter().filter(|key| key.retire_at.is_none()) {
             let _ = writeln!(
                 out,
-                "{:<28} {:<14} {:<15} {:<9} {:<25} {}",
-                key.domain,
-                key.selector,
-                key.algorithm.name(),
-                state(key),
-                key.active_from.to_string(),
-                until.as_deref().unwrap_or("-")
+                "{} signs until then; keep its record for {keep} after that",
+                key.record_name()
             );
         }
-        Ok(out)
+        Ok(announcement(&made, from, self.now, self.signs) + &out)
+    }
+
+    fn list(
+        &self,
+        domain: Option<&str>,
+        json: bool,
+        settings: &Settings,
+    ) -> Result<String, Failure> {
+        let keys = self.of(domain)?;
+        let waiting: Vec<_> = keys.iter().filter(|key| key.waits.is_some()).collect();
+        let list = List {
+            keys: &keys,
+            looks: &records::look_up(settings, &waiting)?,
+            now: self.now,
+        };
+        Ok(if json { list.json() } else { list.text() })
     }
 
     fn dns(&self, domain: Option<&str>) -> Result<String, Failure> {
@@ -365,14 +382,18 @@ impl Keys {
 }
 
 fn announcement(made: &[StoredKey], from: Timestamp, now: Timestamp, signs: bool) -> String {
-    let mut out = if from <= now && !signs {
-        "no signer runs: the keys sign once the system is started; put these records into the DNS before:\n"
-            .to_owned()
-    } else if from <= now {
-        "the keys sign within seconds; put these records into the DNS:\n".to_owned()
+    let domain = made.first().map_or("", |key| key.domain.as_str());
+    let mut out = if signs {
+        format!(
+            "put these records into the DNS; the keys sign once the records are seen there, or by: vere dkim activate {domain}\n"
+        )
     } else {
-        format!("put these records into the DNS now; the keys sign from {from} on:\n")
+        "put these records into the DNS; no signer runs: the keys sign once the system runs and the records are seen\n"
+            .to_owned()
     };
+    if from > now {
+        let _ = writeln!(out, "the keys sign from {from} on at the earliest:");
+    }
     for key in made {
         out += &key.zone_line();
         out.push('\n');

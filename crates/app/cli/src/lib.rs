@@ -361,7 +361,7 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         }
         Command::Domain { config, command } => domain::run(&command, &config.load()?.1)?,
         Command::Alias { config, command } => alias::run(&command, &config.load()?.1)?,
-        Command::Dkim { config, command } => dkim::run(&command, &config.load()?.1)?,
+        Command::Dkim { config, command } => return dkim::run(&command, &config.load()?.1),
         Command::Dns { config, command } => {
             return vere_health::dns::run(&command, &config.load()?.1);
         }

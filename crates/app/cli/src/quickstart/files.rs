@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -13,8 +13,7 @@ use vere_ports::directory::{AccountName, DomainName};
 use crate::config::memory::DROP_IN;
 use vere_process::failure::Failure;
 
-/// The user of a system that was started as root, if the user exists.
-const USER: &str = "vere";
+use super::user::{self, Found};
 
 /// Where the services listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,14 +78,17 @@ const UNITS: &str = "/etc/systemd/system";
 /// The files to write, and their places.
 #[derive(Debug)]
 pub(super) struct Plan {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     pub(super) data: PathBuf,
     hostname: String,
     account: String,
     pub(super) ports: Ports,
+    /// Whether Let's Encrypt issues the certificate.
     pub(super) acme: bool,
-    root: bool,
-    user: Option<User>,
+    /// Whether the web server for mail programs and other systems listens.
+    pub(super) web: bool,
+    pub(super) root: bool,
+    found: Found,
 }
 
 impl Plan {
@@ -94,7 +96,6 @@ impl Plan {
         dir: Option<&Path>,
         account: &AccountName,
         hostname: &DomainName,
-        acme: bool,
     ) -> Result<Self, Failure> {
         let root = geteuid().is_root();
         let etc = Path::new(ETC);
@@ -113,11 +114,6 @@ impl Plan {
         } else {
             dir.join("data")
         };
-        let user = if root && reachable(&dir) {
-            User::from_name(USER).ok().flatten()
-        } else {
-            None
-        };
         let ports = if root { Ports::STANDARD } else { Ports::HIGH };
         let (hostname, account) = (hostname.to_string(), account.to_string());
         Ok(Self {
@@ -126,10 +122,18 @@ impl Plan {
             hostname,
             account,
             ports,
-            acme,
+            acme: false,
+            web: false,
             root,
-            user,
+            found: Found::default(),
         })
+    }
+
+    /// Looks for the user of a system of root, who may have to be created.
+    pub(super) fn find_user(&mut self) {
+        if self.root {
+            self.found = user::find(&self.dir);
+        }
     }
 
     pub(super) fn config(&self) -> PathBuf {
@@ -151,13 +155,14 @@ impl Plan {
             "0.0.0.0"
         };
         let data = toml_text(&self.data.to_string_lossy());
-        let user = match &self.user {
+        let user = match &self.found.user {
             Some(user) => format!("user = {}\n", toml_text(&user.name)),
             None => String::new(),
         };
         let tls = if self.acme {
             let postmaster = toml_text(&format!("mailto:{account}"));
-            format!("[acme]\ncontact = [{postmaster}]\n")
+            let web = if self.web { "\n[web]\n" } else { "" };
+            format!("[acme]\ncontact = [{postmaster}]\n{web}")
         } else {
             "[tls]\ncertificate = \"tls/cert.pem\"\nkey = \"tls/key.pem\"\n".to_owned()
         };
@@ -220,7 +225,7 @@ impl Plan {
 
     /// Gives the files of the system to its user.
     pub(super) fn give_to_user(&self) -> Result<(), Failure> {
-        let Some(user) = &self.user else {
+        let Some(user) = &self.found.user else {
             return Ok(());
         };
         give(&self.data, user)?;
@@ -241,7 +246,7 @@ impl Plan {
             fs::rename(&path, &kept).map_err(|error| failed("keep", &kept, &error))?;
         }
         // Passwords for next hops may be added to the file later.
-        match &self.user {
+        match &self.found.user {
             None => write_file(&path, text, 0o600),
             Some(user) => {
                 write_file(&path, text, 0o640)?;
@@ -252,25 +257,19 @@ impl Plan {
     }
 
     /// The note about the user of the system.
-    pub(super) fn note_on_user(&self) -> Option<String> {
-        if !self.root || self.user.is_some() {
-            return None;
-        }
-        let dir = self.dir.display();
-        Some(if reachable(&self.dir) {
-            format!(
-                "the system will run as root, since there is no user {USER}; to avoid that: \
-                 systemd-sysusers (or useradd --system {USER}), then this command again with --force"
-            )
-        } else {
-            format!("the system will run as root, since no other user can reach {dir}")
-        })
+    pub(super) fn note_on_user(&self) -> Option<&str> {
+        self.found.note.as_deref()
     }
 }
 
-/// Whether a user other than root can reach a directory: a directory below a home directory is mostly closed.
-fn reachable(dir: &Path) -> bool {
-    !dir.starts_with("/root") && !dir.starts_with("/home")
+/// Whether no other program listens at a port.
+pub(super) fn is_free(port: u16) -> bool {
+    match TcpListener::bind(("::", port)) {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::AddrInUse => false,
+        // A machine without IPv6.
+        Err(_) => TcpListener::bind(("0.0.0.0", port)).is_ok(),
+    }
 }
 
 /// Creates a certificate for a name, and its key, as PEM.
@@ -301,7 +300,13 @@ fn failed(what: &str, path: &Path, error: &dyn fmt::Display) -> Failure {
 fn make_folder(path: &Path, mode: u32) -> Result<(), Failure> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(mode).create(path);
-    made.map_err(|error| failed("make folder", path, &error))
+    made.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Failure::new(format!(
+            "expected a directory or nothing at {}; found a file: choose another directory with --dir",
+            path.display()
+        )),
+        _ => failed("make folder", path, &error),
+    })
 }
 
 /// Writes a file whole or not at all, and durably: an interrupted start must not leave half a file that the next

@@ -1,4 +1,5 @@
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use vere_directory::Login;
 use vere_smtp::address::AddrSpec;
@@ -10,7 +11,9 @@ fn args(dir: &Path, address: &str) -> QuickstartArgs {
         address: address.to_owned(),
         dir: Some(dir.to_owned()),
         hostname: None,
+        address: vec!["198.51.100.7".parse().unwrap()],
         acme: false,
+        self_signed: true,
         force: false,
         json: true,
     }
@@ -83,7 +86,7 @@ fn the_unit_of_this_machine_is_no_business_of_a_system_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     let account = AccountName::parse("you@example.org").unwrap();
     let hostname = DomainName::parse("mail.example.org").unwrap();
-    let plan = Plan::new(Some(folder.path()), &account, &hostname, false).unwrap();
+    let plan = Plan::new(Some(folder.path()), &account, &hostname).unwrap();
     assert_eq!(plan.drop_in(), None);
 }
 
@@ -102,7 +105,8 @@ fn dns_records_are_complete() {
         "10 mail.example.org.",
         "v=spf1 mx -all",
         "_dmarc.example.org.",
-        "v=TLSRPTv1; rua=mailto:postmaster@example.org",
+        "v=TLSRPTv1; rua=mailto:reports@example.org",
+        "198.51.100.7",
         "v=DKIM1; k=rsa",
         "v=DKIM1; k=ed25519",
         "_submissions._tcp",
@@ -112,14 +116,14 @@ fn dns_records_are_complete() {
     }
     let notes = value["notes"].to_string();
     assert!(
-        notes.contains("PTR") && notes.contains("MTA-STS"),
+        notes.contains("PTR") && notes.contains("vere dns check example.org"),
         "{notes}"
     );
     let mut plain = args(&folder.path().join("b"), "you@example.org");
     plain.json = false;
     let text = run(&plain).unwrap();
     assert!(
-        text.contains("\npassword  ") && text.contains("MX    10 mail.example.org."),
+        text.contains("\npassword  ") && text.contains("IN MX    10 mail.example.org."),
         "{text}"
     );
     assert!(text.ends_with(&format!(
@@ -152,23 +156,12 @@ fn nothing_is_overwritten_without_force() {
             .starts_with("# mine")
     );
 
-    // Without the configuration the account is still there, with a password somebody uses.
     let certificate = std::fs::read(dir.join("tls/cert.pem")).unwrap();
-    std::fs::rename(&config, dir.join("away")).unwrap();
-    assert!(
-        run(&args)
-            .unwrap_err()
-            .to_string()
-            .contains("account you@example.org is there")
-    );
-    assert!(!config.exists(), "a failure leaves no configuration");
-    std::fs::rename(dir.join("away"), &config).unwrap();
-
     args.force = true;
     let second = started(&args);
-    assert_ne!(first["password"], second["password"]);
-    assert_eq!(login(dir, &first), Login::Rejected);
-    assert!(matches!(login(dir, &second), Login::Accepted(_)));
+    // Somebody uses the password.
+    assert!(second["password"].is_null(), "{second}");
+    assert!(matches!(login(dir, &first), Login::Accepted(_)));
     assert!(
         std::fs::read_to_string(dir.join("vere.toml.old"))
             .unwrap()
@@ -184,7 +177,7 @@ fn nothing_is_overwritten_without_force() {
 fn acme_instead_of_a_certificate_of_ones_own() {
     let folder = tempfile::tempdir().unwrap();
     let mut args = args(folder.path(), "you@b\u{fc}cher.example");
-    args.acme = true;
+    (args.acme, args.self_signed) = (true, false);
     args.hostname = Some("MX.b\u{fc}cher.example".to_owned());
     started(&args);
     let settings = settings(folder.path());
@@ -217,4 +210,36 @@ fn hostile_addresses_and_folders() {
     let value = started(&args(&odd, "you@example.org"));
     assert_eq!(settings(&odd).data, odd.join("data"));
     assert!(value["next"].as_str().unwrap().contains("'\\''"), "{value}");
+}
+
+#[test]
+fn a_file_in_the_place_of_the_directory_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = folder.path().join("vere");
+    std::fs::write(&taken, "a program").unwrap();
+    for dir in [taken.clone(), taken.join("below")] {
+        let failure = run(&args(&dir, "you@example.org")).unwrap_err().to_string();
+        assert!(
+            failure.contains("found a file") && failure.contains("--dir"),
+            "{failure}"
+        );
+    }
+    assert_eq!(std::fs::read_to_string(&taken).unwrap(), "a program");
+}
+
+#[test]
+fn without_root_the_first_words_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut args = args(folder.path(), "you@example.org");
+    args.json = false;
+    let text = run(&args).unwrap();
+    let is_root = nix::unistd::geteuid().is_root();
+    assert_eq!(text.starts_with("not root: "), !is_root, "{text}");
+    assert_eq!(
+        text.contains("sudo vere quickstart you@example.org"),
+        !is_root
+    );
+    args.force = true;
+    let again = run(&args).unwrap();
+    assert!(again.contains("password  as before"), "{again}");
 }

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::harness::{
-    Options, Session, Sink, System, assert_has, assert_starts, run_with_input, skip, unfold,
+    Options, Session, Sink, System, assert_has, assert_starts, run_with_input, skip, unfold, vere,
     wait_for, wait_until,
 };
 
@@ -34,10 +34,26 @@ fn arrived(sink: &Sink, word: &str) -> String {
     })
 }
 
+/// Settings with a zone that has no record of a key.
+fn options(sink: &Sink) -> Options {
+    Options::to(sink.address).record("elsewhere.example A 127.0.0.1")
+}
+
 fn start(sink: &Sink, when_unavailable: &str) -> System {
-    let options =
-        Options::to(sink.address).set("dkim.when_unavailable", &format!("\"{when_unavailable}\""));
+    let options = options(sink).set("dkim.when_unavailable", &format!("\"{when_unavailable}\""));
     System::start(&options)
+}
+
+/// Creates keys for example.org that sign although no name server has their records.
+pub(crate) fn make_keys(system: &System) {
+    system.command(&["dkim", "keygen", "example.org"]);
+    system.command(&["dkim", "activate", "example.org", "--force"]);
+}
+
+/// Creates one key, of Ed25519.
+fn make_key(system: &System) {
+    system.command(&["dkim", "keygen", "example.org", "--algorithm", "ed25519"]);
+    system.command(&["dkim", "activate", "--force"]);
 }
 
 /// The output of `vere dkim list --json`.
@@ -105,7 +121,10 @@ fn own_mail_is_signed_twice_and_keys_rotate_without_a_gap() {
     let sink = Sink::start();
     let mut system = start(&sink, "defer");
     let made = system.command(&["dkim", "keygen", "example.org"]);
-    assert!(made.starts_with("the keys sign within seconds"), "{made}");
+    assert_starts(
+        &made,
+        "put these records into the DNS; the keys sign once the records are seen there",
+    );
     assert_has(
         &made,
         &["._domainkey.example.org. IN TXT ( \"v=DKIM1; k=rsa; p="],
@@ -116,6 +135,30 @@ fn own_mail_is_signed_twice_and_keys_rotate_without_a_gap() {
         code == Some(1) && said.contains("vere dkim rotate"),
         "{said}"
     );
+    // Without a record a signature would be worse than none.
+    let mut activate = vere();
+    activate.args(["dkim", "activate", "example.org", "-c"]);
+    let output = activate.arg(&system.config).output();
+    let output = output.expect("the command runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert_has(&said, &["has no record, and the key waits", "--force"]);
+    let states = |wanted: &str| {
+        keys(&system)
+            .iter()
+            .filter(|key| key["state"] == wanted)
+            .count()
+    };
+    assert_eq!((states("signs"), states("waits")), (0, 2));
+    let unsigned = word();
+    system.submit(
+        "alice@example.org",
+        &["x@remote.example"],
+        &message(ALICE, &unsigned),
+    );
+    assert_eq!(signatures_of(&arrived(&sink, &unsigned)), 0);
+    let said = system.command(&["dkim", "activate", "example.org", "--force"]);
+    assert_has(&said, &["receivers cannot verify"]);
     let mail = wait_signed(&system, &sink, 2);
     let whole = unfold(&mail);
     assert_starts(&whole, "DKIM-Signature: v=1; a=rsa-sha256;");
@@ -136,13 +179,10 @@ fn own_mail_is_signed_twice_and_keys_rotate_without_a_gap() {
     }
     // The successors wait for the DNS; the old ones go on until then.
     let rotated = system.command(&["dkim", "rotate", "example.org", "--after", "1h"]);
-    assert!(rotated.contains("keep its record until"), "{rotated}");
-    let states = |wanted: &str| {
-        keys(&system)
-            .iter()
-            .filter(|key| key["state"] == wanted)
-            .count()
-    };
+    assert_has(
+        &rotated,
+        &["signs until then; keep its record for 7d after that"],
+    );
     assert_eq!((states("signs"), states("waits")), (2, 2));
     let records = system.command(&["dkim", "dns", "example.org"]);
     assert_eq!(records.lines().count(), 4, "{records}");
@@ -162,17 +202,69 @@ fn own_mail_is_signed_twice_and_keys_rotate_without_a_gap() {
     assert_has(&said, &["nothing signs the mail of example.org"]);
     system.end();
     let made = system.command(&["dkim", "keygen", "example.com"]);
-    assert!(made.starts_with("no signer runs"), "{made}");
+    assert_has(&made, &["no signer runs"]);
+}
+
+#[test]
+fn keys_sign_once_the_dns_has_their_records_and_old_ones_until_then() {
+    let sink = Sink::start();
+    let named = |zone: &[String]| {
+        let settings = options(&sink).set("dkim.when_unavailable", "\"defer\"");
+        zone.iter()
+            .fold(settings, |settings, line| settings.record(line))
+    };
+    let mut system = System::start(&named(&[]));
+    let generate = ["dkim", "keygen", "example.org", "--algorithm", "ed25519"];
+    system.command(&generate);
+    system.wait_log(&["key waits, its record has no record"]);
+    let listed = system.command(&["dkim", "list"]);
+    assert_has(&listed, &["waits: the name", "has no record, since"]);
+    // The record is published; the system finds the waiting key again after its restart.
+    let record = |key: &Value| {
+        let text = |field: &str| key[field].as_str().expect("a text").to_owned();
+        format!("{} TXT \"{}\"", text("record_name"), text("record_text"))
+    };
+    let first = keys(&system);
+    let mut zone = vec![record(&first[0])];
+    system.configure(&named(&zone));
+    system.crash();
+    wait_signed(&system, &sink, 1);
+    system.wait_log(&["record seen, key activated"]);
+    // The successor of a rotation waits as well, and the old key has no end until then.
+    system.command(&["dkim", "rotate", "example.org", "--after", "0s"]);
+    let both = keys(&system);
+    assert_eq!(both.len(), 2);
+    let state = |keys: &[Value], selector: &Value| {
+        let mut found = keys.iter().filter(|key| key["selector"] == *selector);
+        found
+            .next()
+            .map(|key| (key["state"].clone(), key["retire_at"].is_null()))
+    };
+    let old = &first[0]["selector"];
+    assert_eq!(state(&both, old), Some(("signs".into(), true)));
+    let next = both
+        .iter()
+        .find(|key| key["selector"] != *old)
+        .expect("a key");
+    assert_eq!(next["state"], "waits", "{next}");
+    zone.push(record(next));
+    system.configure(&named(&zone));
+    system.restart();
+    let selector = next["selector"].as_str().expect("a selector");
+    wait_until("the successor to sign", || {
+        wait_signed(&system, &sink, 1).contains(&format!("s={selector};"))
+    });
+    assert_eq!(state(&keys(&system), old), Some(("replaced".into(), false)));
 }
 
 #[test]
 fn nobody_gets_a_signature_under_another_name() {
     let sink = Sink::start();
-    let options = Options::to(sink.address)
+    let settings = options(&sink)
         .set("dkim.when_unavailable", "\"defer\"")
         .set("sending.senders", "\"foreign\"");
-    let system = System::start(&options);
-    system.command(&["dkim", "keygen", "example.org", "--algorithm", "ed25519"]);
+    let system = System::start(&settings);
+    make_key(&system);
     wait_signed(&system, &sink, 1);
     let send = |from: &str| {
         let (mut session, word) = (Session::greeted(system.submission), word());
@@ -209,7 +301,7 @@ fn nobody_gets_a_signature_under_another_name() {
     assert!(unfold(&below).contains("d=example.org;"), "{below}");
     // Mail from outside gets no signature, whatever its author field.
     system.reconfigure(
-        &Options::to(sink.address)
+        &options(&sink)
             .set("dkim.when_unavailable", "\"defer\"")
             .set("sending.senders", "\"foreign\"")
             .set("relay.networks", "[]"),
@@ -229,7 +321,7 @@ fn nobody_gets_a_signature_under_another_name() {
 fn while_the_signer_is_away_mail_waits_or_goes_unsigned_as_the_settings_say() {
     let sink = Sink::start();
     let system = start(&sink, "defer");
-    system.command(&["dkim", "keygen", "example.org", "--algorithm", "ed25519"]);
+    make_key(&system);
     wait_signed(&system, &sink, 1);
     // A killed signer is back before a client notices.
     system.signal_role("signer", Signal::SIGKILL);
@@ -250,7 +342,7 @@ fn while_the_signer_is_away_mail_waits_or_goes_unsigned_as_the_settings_say() {
         let (reply, _) = send_while_it_hangs();
         reply.starts_with("451 4.3.0")
     });
-    let unsigned = Options::to(sink.address).set("dkim.when_unavailable", "\"unsigned\"");
+    let unsigned = options(&sink).set("dkim.when_unavailable", "\"unsigned\"");
     system.reconfigure(&unsigned);
     wait_until("a message without a signature", || {
         let (reply, word) = send_while_it_hangs();

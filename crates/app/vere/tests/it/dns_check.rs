@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Named, Signing, vere};
+use crate::harness::{Named, Signing, assert_has, program, vere};
 
 /// The address that the machine is said to have.
 const ADDRESS: &str = "198.51.100.7";
@@ -37,24 +38,16 @@ impl Started {
             "--dir",
             dir,
             "--acme",
+            "--address",
+            ADDRESS,
             "--json",
         ]);
         let rows = value["dns"].as_array().expect("records").iter();
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let records = rows.map(|row| {
-            let (name, kind, value) = (&row["name"], &row["type"], text(&row["value"]));
-            let is_address = matches!(kind.as_str(), Some("A" | "AAAA"));
-            let value = if is_address {
-                ADDRESS.to_owned()
-            } else {
-                value
-            };
-            let kind = if is_address {
-                "A".to_owned()
-            } else {
-                text(kind)
-            };
-            format!("{} IN {kind} {value}", text(name))
+            let ttl = row["ttl"].as_u64().expect("a number");
+            let [name, kind, value] = ["name", "type", "value"].map(|field| text(&row[field]));
+            format!("{name} {ttl} IN {kind} {value}")
         });
         let records = records.collect();
         Self { folder, records }
@@ -100,6 +93,65 @@ impl Started {
             "{value:#}"
         );
         Some(found)
+    }
+}
+
+#[test]
+fn bind_takes_the_block_that_is_printed_again() {
+    let started = Started::new();
+    let config = started.config();
+    let mut settings = std::fs::read_to_string(&config).expect("the settings");
+    // Root on a machine without a web server has the section.
+    if !settings.contains("[web]") {
+        settings += "\n[web]\n";
+    }
+    std::fs::write(&config, settings).expect("the settings");
+    let path = config.to_str().expect("a path in UTF-8");
+    let words = ["dns", "records", "-c", path, "--address", ADDRESS];
+    let printed = vere().args(words).output().expect("the command runs");
+    let block = String::from_utf8_lossy(&printed.stdout).into_owned();
+    assert_has(
+        &block,
+        &[
+            ADDRESS,
+            "v=spf1",
+            "k=rsa",
+            "_imaps._tcp.example.org.",
+            "mta-sts.example.org.",
+            "v=STSv1; id=",
+            "autoconfig.example.org.",
+        ],
+    );
+    let Some(program) = program("named-checkzone") else {
+        return;
+    };
+    let zone = started.folder.path().join("zone");
+    let head =
+        "@ 3600 IN SOA ns hostmaster 1 3600 600 86400 300\n@ 3600 IN NS ns\nns IN A 127.0.0.1\n";
+    std::fs::write(&zone, head.to_owned() + &block).expect("the zone");
+    let mut check = Command::new(program);
+    let checked = check.args([
+        "-k",
+        "fail",
+        "-m",
+        "fail",
+        "-n",
+        "fail",
+        "-S",
+        "fail",
+        "example.org",
+    ]);
+    let checked = checked.arg(&zone).output().expect("the command runs");
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{said}\n{block}");
+    // The records are those of the first time, and of the names of the web server.
+    let (again, _) = json(&[&words[..], &["--json"]].concat());
+    let again = again.as_array().expect("records");
+    assert_eq!(again.len(), block.lines().count());
+    let spaced = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = block.lines().map(spaced).collect();
+    for record in &started.records {
+        assert!(lines.contains(&spaced(record)), "{record} in {block}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::{Map, Value};
 
-use crate::dkim::dkimpy;
+use crate::dkim::{dkimpy, make_keys};
 use crate::front::{with_front, without_rates};
 use crate::harness::{
     Options, Session, Sink, System, run_with_input, skip, unfold, wait_for, wait_until,
@@ -93,7 +93,7 @@ fn forwarded_mail_is_sealed_and_a_broken_chain_is_not() {
     let mut system = start(&options(&sink));
     let plain = forwarded(&system, &sink, &message("no key"));
     assert_eq!(seals(&plain), 0, "{plain}");
-    system.command(&["dkim", "keygen", "example.org"]);
+    make_keys(&system);
     let one = wait_sealed(&system, &sink);
     check(&one, &system, "pass");
     let whole = unfold(&one);
@@ -147,7 +147,7 @@ fn forwarded_mail_is_sealed_and_a_broken_chain_is_not() {
 fn without_the_signer_forwarded_mail_leaves_unsealed() {
     let sink = Sink::start();
     let system = start(&options(&sink));
-    system.command(&["dkim", "keygen", "example.org"]);
+    make_keys(&system);
     wait_sealed(&system, &sink);
     // A killed signer is back before a client notices.
     system.signal_role("signer", Signal::SIGKILL);
