@@ -28,6 +28,7 @@ use crate::row::Row;
 
 use subject::Subject;
 pub use subject::public_addresses;
+use subject::{domains, lower};
 
 /// Exit code when something is to be mended.
 const FINDINGS: u8 = 3;
@@ -147,25 +148,6 @@ fn checked(
         checked.push((domain, rows));
     }
     Ok(checked)
-}
-
-fn domains(domain: Option<&str>, settings: &Settings) -> Result<Vec<String>, Failure> {
-    if let Some(domain) = domain {
-        return Ok(vec![lower(domain)]);
-    }
-    let directory = vere_login::directory::open(settings)?;
-    let known = directory.store().domains()?.into_iter();
-    let domains: Vec<String> = known.map(|domain| domain.name.to_string()).collect();
-    match domains.is_empty() {
-        true => Err(Failure::new(
-            "expected a local domain; found none: name one, or: vere domain add DOMAIN",
-        )),
-        false => Ok(domains),
-    }
-}
-
-fn lower(domain: &str) -> String {
-    domain.trim_end_matches('.').to_ascii_lowercase()
 }
 
 fn subject(args: &CheckArgs, settings: &Settings, domain: String) -> Result<Subject, Failure> {

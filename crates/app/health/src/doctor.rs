@@ -7,6 +7,7 @@ mod disk;
 mod kernel;
 mod limits;
 mod ports;
+mod section;
 mod show;
 mod unit;
 
@@ -21,11 +22,11 @@ use vere_process::outcome::Outcome;
 use vere_settings::Settings;
 
 use crate::dns;
-use crate::finding::Level;
 use crate::row::Row;
 use crate::status;
 
 pub(crate) use config::Config;
+pub(crate) use section::{Section, level};
 pub(crate) use show::in_json;
 use unit::Unit;
 
@@ -50,13 +51,6 @@ pub struct DoctorArgs {
     json: bool,
 }
 
-/// Checks of a topic.
-#[derive(Debug)]
-pub(crate) struct Section {
-    pub(crate) name: String,
-    pub(crate) rows: Vec<Row>,
-}
-
 /// Runs the command; `find` finds the file of the settings. The exit codes are those of `vere status`.
 ///
 /// # Errors
@@ -76,12 +70,6 @@ pub fn run(
         false => show::in_text(&sections, level, args.quiet),
     };
     Ok(Outcome::Report(text, level.code()))
-}
-
-/// The severest level.
-pub(crate) fn level(sections: &[Section]) -> Level {
-    let rows = sections.iter().flat_map(|section| &section.rows);
-    rows.map(|row| row.level).max().unwrap_or(Level::Ok)
 }
 
 /// The checks of the machine and of the system, running or stopped.

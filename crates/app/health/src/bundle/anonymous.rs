@@ -75,6 +75,10 @@ impl Pseudonyms {
     }
 
     fn name(&self, name: &str) -> String {
+        // The rest of a name whose first labels were a secret, or a pattern for the domains below.
+        if let Some(rest) = name.strip_prefix('.').filter(|rest| is_domain(rest)) {
+            return format!(".{}", self.pseudonym("name", rest));
+        }
         match name.rsplit_once('@') {
             Some((local, domain)) if !domain.is_empty() => {
                 format!(
@@ -127,7 +131,7 @@ mod tests {
     fn names_become_equal_pseudonyms_and_other_words_stay() {
         let names = Pseudonyms::new().unwrap();
         let plain = "\"ann.b+x@mx.example.org\" relay:mx.example.org:25 [2001:db8::1]:25 192.0.2.7:587 to 192.0.2.7. \
-                     maildir/example.org/ann/new bücher.example";
+                     maildir/example.org/ann/new bücher.example [redacted].example.net";
         let text = names.replace(plain);
         for name in ["ann", "example", "192.0.2.7", "2001:db8", "bücher"] {
             assert!(!text.contains(name), "{name} in {text}");

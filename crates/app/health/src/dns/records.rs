@@ -12,7 +12,8 @@ use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_settings::{Settings, StsMode, Web};
 
-use super::{keys, lower, public_addresses};
+use super::keys;
+use super::subject::{domains, lower, public_addresses};
 
 /// Time in seconds that name servers keep a record, by default.
 pub const TTL: u32 = 3600;
@@ -260,7 +261,7 @@ pub(super) fn run(args: &RecordsArgs, settings: &Settings) -> Result<Outcome, Fa
         false => args.address.clone(),
     };
     let (mut all, mut text) = (Vec::new(), String::new());
-    for domain in super::domains(args.domain.as_deref(), settings)? {
+    for domain in domains(args.domain.as_deref(), settings)? {
         let place = Place {
             settings,
             domain: &lower(&domain),

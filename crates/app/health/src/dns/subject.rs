@@ -6,6 +6,8 @@ use nix::ifaddrs::getifaddrs;
 use vere_dkim::StoredKey;
 use vere_dnsbl::policy::is_public;
 use vere_net::resolver::{Resolver, TxtAnswer};
+use vere_process::failure::Failure;
+use vere_settings::Settings;
 
 use crate::row::Row;
 
@@ -94,4 +96,28 @@ pub fn public_addresses() -> Vec<IpAddr> {
         }
     }
     found
+}
+
+/// The domain in lower case, or all local domains.
+///
+/// # Errors
+/// When no domain is known, or the directory cannot be read.
+pub(super) fn domains(domain: Option<&str>, settings: &Settings) -> Result<Vec<String>, Failure> {
+    if let Some(domain) = domain {
+        return Ok(vec![lower(domain)]);
+    }
+    let directory = vere_login::directory::open(settings)?;
+    let known = directory.store().domains()?.into_iter();
+    let domains: Vec<String> = known.map(|domain| domain.name.to_string()).collect();
+    match domains.is_empty() {
+        true => Err(Failure::new(
+            "expected a local domain; found none: name one, or: vere domain add DOMAIN",
+        )),
+        false => Ok(domains),
+    }
+}
+
+/// A domain in lower case, without a trailing dot.
+pub(super) fn lower(domain: &str) -> String {
+    domain.trim_end_matches('.').to_ascii_lowercase()
 }

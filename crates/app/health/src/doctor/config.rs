@@ -124,10 +124,8 @@ mod tests {
         let (_folder, config) = loaded("version = 1\nhostnam = \"a.b\"\n");
         let rows = config.rows();
         assert_eq!(rows[0].level, Level::Critical);
-        assert!(
-            rows[0].text.contains("vere.toml:2: hostnam: unknown key"),
-            "{rows:?}"
-        );
+        let part = "vere.toml:2: hostnam: unknown key";
+        assert!(rows.iter().any(|row| row.text.contains(part)), "{rows:?}");
         let (_folder, config) = loaded("version = 1\nhostname = \"a.b\"\n");
         assert_eq!(config.rows()[0].level, Level::Ok, "{:?}", config.rows());
         assert!(!config.secrets);

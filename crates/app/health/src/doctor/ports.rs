@@ -183,10 +183,11 @@ mod tests {
     #[test]
     fn the_settings_are_tried_while_the_system_is_stopped() {
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (taken, free) = (other.local_addr().unwrap(), free.local_addr().unwrap());
         let text = format!(
-            "version = 1\nhostname = \"a.b\"\n[smtp]\nlisten = [\"{}\"]\n[lmtp]\nlisten = []\n\
-             [[spool.node]]\nname = \"a\"\nlisten = \"127.0.0.1:0\"\n",
-            other.local_addr().unwrap()
+            "version = 1\nhostname = \"a.b\"\n[smtp]\nlisten = [\"{taken}\"]\n[lmtp]\nlisten = []\n\
+             [delivery]\nlocal = \"maildir\"\n[[spool.node]]\nname = \"a\"\nlisten = \"{free}\"\n"
         );
         let settings = Settings::parse(&text, "vere.toml").unwrap();
         let found = rows(&settings, false);

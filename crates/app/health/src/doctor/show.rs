@@ -3,7 +3,7 @@
 use serde_json::json;
 use vere_process::failure::Failure;
 
-use super::Section;
+use super::section::Section;
 use crate::figures::counted;
 use crate::finding::Level;
 use crate::row;
