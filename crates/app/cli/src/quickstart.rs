@@ -46,8 +46,8 @@ pub(crate) struct QuickstartArgs {
     hostname: Option<String>,
     /// A public address of this machine, also behind NAT; by default the public addresses of its interfaces. May be
     /// repeated.
-    #[arg(long, value_name = "IP")]
-    address: Vec<IpAddr>,
+    #[arg(long = "address", value_name = "IP")]
+    addresses: Vec<IpAddr>,
     /// Get the certificate from Let's Encrypt, and agree to its terms: port 80 must be reachable under the host name.
     /// The default as root where the host name already leads to this machine and port 80 is free. With free ports the
     /// settings get `[web]`, which publishes an MTA-STS policy and configures mail programs.
@@ -86,9 +86,9 @@ pub(crate) fn run(args: &QuickstartArgs) -> Result<String, Failure> {
             files::old(&path).display()
         )));
     }
-    let addresses = match args.address.is_empty() {
+    let addresses = match args.addresses.is_empty() {
         true => public_addresses(),
-        false => args.address.clone(),
+        false => args.addresses.clone(),
     };
     let parse = |plan: &Plan| Settings::parse(&plan.text(), &path.to_string_lossy());
     plan.acme = match (args.acme, args.self_signed) {

@@ -11,7 +11,7 @@ fn args(dir: &Path, address: &str) -> QuickstartArgs {
         address: address.to_owned(),
         dir: Some(dir.to_owned()),
         hostname: None,
-        address: vec!["198.51.100.7".parse().unwrap()],
+        addresses: vec!["198.51.100.7".parse().unwrap()],
         acme: false,
         self_signed: true,
         force: false,
