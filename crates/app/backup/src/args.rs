@@ -16,14 +16,17 @@ pub struct BackupArgs {
     #[command(subcommand)]
     pub(crate) command: Option<BackupCommand>,
     #[command(flatten)]
-    pub(crate) take: Option<TakeArgs>,
+    pub(crate) take: TakeArgs,
 }
 
 /// `vere backup PLACE`
 #[derive(Debug, Args)]
 pub(crate) struct TakeArgs {
+    /// The place of the backups: a directory.
+    #[arg(value_name = "PLACE", required = true)]
+    pub(crate) place: Option<String>,
     #[command(flatten)]
-    pub(crate) at: PlaceArgs,
+    pub(crate) secret: SecretArgs,
     /// Read and store at most this much per second, such as 20MiB.
     #[arg(long, value_name = "SIZE")]
     pub(crate) rate: Option<ByteSize>,

@@ -46,7 +46,7 @@ pub fn backup(
     args: &BackupArgs,
     load: impl FnOnce() -> Result<Loaded, Failure>,
 ) -> Result<Outcome, Failure> {
-    match (&args.command, &args.take) {
+    match (&args.command, &args.take.place) {
         (Some(BackupCommand::List { at, json }), _) => list::run(at, *json),
         (
             Some(BackupCommand::Verify {
@@ -67,9 +67,9 @@ pub fn backup(
             }),
             _,
         ) => prune::run(at, (*keep, *keep_days), *dry_run, *json),
-        (None, Some(take)) => {
+        (None, Some(place)) => {
             let (config, settings) = load()?;
-            take::run(take, &config, &settings)
+            take::run(&args.take, place, (&config, &settings))
         }
         (None, None) => Err(Failure::new("expected a place for the backup; found none")),
     }

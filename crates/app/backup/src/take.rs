@@ -48,17 +48,21 @@ struct Report {
 ///
 /// # Errors
 /// When something cannot be read or stored; the place has no further backup then.
-pub(crate) fn run(args: &TakeArgs, config: &Path, settings: &Settings) -> Result<Outcome, Failure> {
+pub(crate) fn run(
+    args: &TakeArgs,
+    place: &str,
+    (config, settings): (&Path, &Settings),
+) -> Result<Outcome, Failure> {
     let began = Instant::now();
-    if std::path::absolute(&args.at.place)?.starts_with(&settings.data) {
+    if std::path::absolute(place)?.starts_with(&settings.data) {
         return Err(Failure::new(format!(
             "{}: expected a place outside of the data directory {}",
-            args.at.place,
+            place,
             settings.data.display()
         )));
     }
-    let ask = || args.at.secret.get();
-    let repository = Repository::open(&args.at.place, Use::Writing, &ask)?;
+    let ask = || args.secret.get();
+    let repository = Repository::open(place, Use::Writing, &ask)?;
     repository.clear_leftovers()?;
     let numbers = repository.numbers()?;
     let before = newest(&repository, &numbers);
