@@ -102,7 +102,7 @@ impl ServerTls {
     /// # Errors
     /// As [`new`](Self::new); then nothing changes.
     pub fn reload(&self, settings: &Settings) -> Result<(), ServerTlsError> {
-        reload(self.0.keyring(), settings)
+        Ok(self.0.keyring().reload_with(options(settings)?)?)
     }
 
     /// Takes over files that have changed now.

@@ -69,7 +69,10 @@ impl Plan {
         let now = Instant::now();
         self.resting.retain(|_, until| now < *until);
         let due = self.next.iter().filter(|(_, at)| **at <= now);
-        let due: Vec<DomainName> = due.map(|(domain, _)| domain.clone()).collect();
+        let mut due: Vec<(Instant, DomainName)> =
+            due.map(|(domain, at)| (*at, domain.clone())).collect();
+        // A limit of the CA ends a turn: the longest due come first, or some would never have theirs.
+        due.sort();
         if due.is_empty() {
             return;
         }
@@ -81,7 +84,7 @@ impl Plan {
             }
         };
         let own = addresses(&resolver, &settings.hostname).await;
-        for domain in due {
+        for (_, domain) in due {
             let rest = self.one(&domain, settings, places, (&resolver, &own)).await;
             self.next.insert(domain, Instant::now() + rest);
             if self

@@ -179,12 +179,14 @@ impl Site {
         if stamp == *known {
             return;
         }
-        *known = stamp;
         if stamp.is_none() {
+            *known = stamp;
             return;
         }
         match published::read(&self.list) {
             Ok(domains) => {
+                // Only now: a list that was not read is read at the next look.
+                *known = stamp;
                 tracing::info!(domains = domains.len(), "local domains read");
                 let domains = Domains::Known(domains.into_iter().collect());
                 *self.domains.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(domains);

@@ -12,12 +12,13 @@ use vere_settings::Settings;
 use crate::manifest::Root;
 
 /// Names in the data directory that no backup has: the mail store, which is read by itself; locks; caches; the trace;
-/// copies of accepted settings; reserved space.
-const LEFT_OUT: [&str; 11] = [
+/// copies of accepted settings; reserved space; what an earlier restore has put beside the system.
+const LEFT_OUT: [&str; 12] = [
     "ballast",
     "store",
     "store.mark",
     "lock",
+    "restored",
     "accepted",
     "accepted.toml",
     "trace",

@@ -50,7 +50,7 @@ pub use names::RefusedName;
 pub use proof::{DnsProof, Proof, Publisher, UpdateOptions};
 use store::Store;
 
-/// The longest time for an order with all its requests.
+/// The longest time for an order with all its requests, without the wait for name servers.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// Longest wait for the authority to look at the challenges, and to sign.
 const POLL: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(3 * 60));
@@ -189,9 +189,11 @@ impl Acme {
         // Answered until here is left.
         let published = Published::new(self.options.proof.clone(), self.places.clone());
         let whole = Box::pin(self.obtain_untimed(&published));
-        let obtained = match timeout(ORDER_TIMEOUT, whole).await {
+        // Other name servers may need longer for a record than everything else takes.
+        let longest = ORDER_TIMEOUT + self.options.proof.wait();
+        let obtained = match timeout(longest, whole).await {
             Ok(obtained) => obtained,
-            Err(_) => Err(AcmeError::Timeout(ORDER_TIMEOUT)),
+            Err(_) => Err(AcmeError::Timeout(longest)),
         };
         published.withdraw().await;
         obtained

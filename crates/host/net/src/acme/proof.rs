@@ -27,6 +27,14 @@ impl Proof {
         }
     }
 
+    /// Time that other name servers get before the CA looks.
+    pub(super) const fn wait(&self) -> Duration {
+        match self {
+            Self::Http | Self::TlsAlpn => Duration::ZERO,
+            Self::Dns(proof) => proof.wait,
+        }
+    }
+
     /// The name of the challenge in the standards and the settings.
     #[must_use]
     pub const fn name(&self) -> &'static str {
