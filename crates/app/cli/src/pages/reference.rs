@@ -96,7 +96,8 @@ fn section(name: &str, command: &Command) -> String {
         text += "\n| argument or option | meaning |\n|---|---|\n";
     }
     for option in options {
-        let _ = writeln!(text, "| {} | {} |", spelled(option), cell(&help(option)));
+        let name = spelled(option).replace('|', "\\|");
+        let _ = writeln!(text, "| {name} | {} |", cell(&help(option)));
     }
     let examples = examples::pairs(&name.replace(' ', "-"));
     if !examples.is_empty() {
