@@ -44,7 +44,7 @@ pub use check::{CheckReport, Finding};
 pub use committed::Committed;
 pub use copying::Copied;
 pub use error::StoreError;
-pub use kept::{KeepLimit, KeptAt, KeptMailbox, KeptPiece, LetGo};
+pub use kept::{Excess, KeepLimit, KeptAt, KeptMailbox, KeptPiece, LetGo};
 pub use limits::{KEYWORDS_MAX, MESSAGE_OCTETS_MAX, MESSAGES_MAX};
 pub use log::{
     Damage, LogFile, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SPARES, SyncJob,

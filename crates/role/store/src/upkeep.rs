@@ -18,7 +18,7 @@ use vere_store::{
 };
 
 use super::holds::Holds;
-use super::keeping::{Keeping, Policy};
+use super::keeping::{Keeping, Policy, Room};
 use super::mail_store::MailStore;
 use super::metrics::Figures;
 use super::share::pause;
@@ -151,6 +151,9 @@ pub(super) struct Upkeep {
     /// Whether the search for mailboxes to be emptied must continue.
     looking: bool,
     scarce: bool,
+    /// Octets that were free on the disk, and how often reclaiming came to rest.
+    free: u64,
+    rests: u64,
     /// Whether the upkeep logged a change that no session waits for.
     unsafe_yet: bool,
     stop: Arc<AtomicBool>,
@@ -204,6 +207,8 @@ impl Upkeep {
             emptied: Position::default(),
             looking: false,
             scarce: false,
+            free: 0,
+            rests: 0,
             unsafe_yet: false,
             stop,
         })
@@ -271,7 +276,13 @@ impl Upkeep {
         }
         self.empty_some(store)?;
         let share = self.plan.reclaim_share;
-        self.unsafe_yet |= self.keeping.step(store, self.scarce, share)?;
+        let room = Room {
+            is_scarce: self.scarce,
+            free: self.free,
+            rests: self.rests,
+            is_reclaiming: store.is_reclaiming(),
+        };
+        self.unsafe_yet |= self.keeping.step(store, room, share)?;
         if self.busy || self.given_up || now < self.due {
             return Ok(());
         }
@@ -284,6 +295,7 @@ impl Upkeep {
         }
         if !store.is_reclaiming() && !self.is_worth_it(store)? {
             self.due = now + LOOK_INTERVAL;
+            self.rests += 1;
             return Ok(());
         }
         let percent = self.reclaim_from().min(DEAD_PERCENT_MIN);
@@ -358,6 +370,8 @@ impl Upkeep {
             tracing::info!(?report, "room of the mail store reclaimed");
         }
         self.unsafe_yet |= report.covered > 0;
+        // What snapshots cover the next pass gives back, and what was unreadable none did.
+        self.rests += u64::from(report.covered + report.unreadable == 0);
         self.figures.reclaimed(report);
         self.known.note(report);
         self.note(store);
@@ -423,7 +437,7 @@ impl Upkeep {
             }
             self.due = Instant::now();
         }
-        self.scarce = scarce;
+        (self.scarce, self.free) = (scarce, free);
         store.note_room(scarce)
     }
 }

@@ -28,6 +28,17 @@ pub struct KeepLimit {
     pub messages: u64,
     /// Octets of the messages kept.
     pub octets: u64,
+    /// Limits that the step before, [`LetGo::excess`], was about to go below.
+    pub excess: Excess,
+}
+
+/// The limits that an account exceeded: the steps go on down to 90 percent of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Excess {
+    /// The limit of messages.
+    pub messages: bool,
+    /// The limit of octets.
+    pub octets: bool,
 }
 
 /// A step of letting go.
@@ -43,6 +54,10 @@ pub struct LetGo {
     pub kept_octets: u64,
     /// Whether more has to go: the next step does so.
     pub more: bool,
+    /// When the oldest messages were expunged that the account keeps, once nothing more has to go.
+    pub oldest: Option<Position>,
+    /// Limits that were exceeded, for [`KeepLimit::excess`] of the next step.
+    pub excess: Excess,
 }
 
 /// The oldest kept messages of a mailbox.
@@ -52,6 +67,19 @@ struct Oldest {
     id: MailboxId,
     /// The mailbox is deleted and kept no messages before: it goes as a whole.
     whole: bool,
+}
+
+impl KeepLimit {
+    /// The limits that so much exceeds, or that it has not gone below far enough since a step before.
+    fn excess_of(&self, messages: u64, octets: u64) -> Excess {
+        let is_over = |kept: u64, limit: u64, goes_on: bool| {
+            kept > limit || (goes_on && kept > rest_of(limit))
+        };
+        Excess {
+            messages: is_over(messages, self.messages, self.excess.messages),
+            octets: is_over(octets, self.octets, self.excess.octets),
+        }
+    }
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
@@ -82,8 +110,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     /// Lets go of kept messages of an account by one bounded step: of those that are too old, then of the oldest while
-    /// the account keeps too much, until it keeps 90 percent of the limit. Reclaiming frees the space of the
-    /// messages.
+    /// the account keeps too much, until it keeps 90 percent of the limit; each step hands its [`Excess`] on to the
+    /// next. Reclaiming frees the space of the messages.
     /// With `only` nothing but one mailbox counts.
     ///
     /// # Errors
@@ -107,7 +135,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         for keeper in &keepers {
             oldest.extend(self.oldest_of(account, keeper)?);
         }
-        let is_over = messages > limit.messages || octets > limit.octets;
+        let excess = limit.excess_of(messages, octets);
+        let is_over = excess.messages || excess.octets;
+        done.oldest = oldest.first().map(|first| Position(first.at));
         if let Some(first) = oldest.pop_first()
             && (first.at < limit.before.0 || is_over)
         {
@@ -115,11 +145,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             let released = match first.whole {
                 true => self.let_mailbox_go(account, first.id, &keepers)?,
                 false => self.let_rows_go(first.id, |so_far, at| {
-                    let rest = |limit: u64, now: u64, gone: u64| {
-                        now - gone > limit / 100 * REST_PERCENT && now > limit
-                    };
-                    let over = rest(limit.messages, messages, so_far.messages.into())
-                        || rest(limit.octets, octets, so_far.octets);
+                    let messages = messages.saturating_sub(so_far.messages.into());
+                    let octets = octets.saturating_sub(so_far.octets);
+                    let over = (excess.messages && messages > rest_of(limit.messages))
+                        || (excess.octets && octets > rest_of(limit.octets));
                     at < limit.before.0 || (over && at <= next)
                 })?,
             };
@@ -128,6 +157,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             done.kept_messages -= done.messages.min(messages);
             done.kept_octets -= done.octets.min(octets);
             done.more = true;
+            done.oldest = None;
+            done.excess = excess;
         }
         Ok(Committed::new(done, self.log.end()))
     }
@@ -206,6 +237,12 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             octets: keeper.octets,
         }))
     }
+}
+
+/// What remains of a limit that was exceeded.
+fn rest_of(limit: u64) -> u64 {
+    let rest = u128::from(limit) * u128::from(REST_PERCENT) / 100;
+    u64::try_from(rest).unwrap_or(limit)
 }
 
 fn sum(keepers: &[KeptMailbox]) -> (u64, u64) {

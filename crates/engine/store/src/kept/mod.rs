@@ -20,7 +20,7 @@ use crate::model::{MailboxId, Uid};
 use crate::rows::{KEPT_ROW_MAX, KeptCount, KeptRow, MessageRow, keys};
 use crate::store::Store;
 
-pub use letting_go::{KeepLimit, LetGo};
+pub use letting_go::{Excess, KeepLimit, LetGo};
 pub use listing::{KeptAt, KeptMailbox, KeptPiece};
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {

@@ -128,9 +128,25 @@ impl Ages {
         Position(old.next().map_or(0, |mark| mark.position))
     }
 
-    /// The position of a mark, counted from the oldest one.
-    pub(super) fn before(&self, number: usize) -> Option<Position> {
-        self.marks.get(number).map(|mark| Position(mark.position))
+    /// The position of a mark, counted from the oldest one that lies after `reached`.
+    pub(super) fn after(&self, reached: Position, number: usize) -> Option<Position> {
+        let mark = self.marks_after(reached).nth(number);
+        mark.map(|mark| Position(mark.position))
+    }
+
+    /// How many marks lie after `reached`.
+    pub(super) fn count_after(&self, reached: Position) -> usize {
+        self.marks_after(reached).count()
+    }
+
+    fn marks_after(&self, reached: Position) -> impl Iterator<Item = &Mark> {
+        let marks = self.marks.iter();
+        marks.filter(move |mark| mark.position > reached.0)
+    }
+
+    /// The position of the newest mark.
+    pub(super) fn newest(&self) -> Option<Position> {
+        self.marks.last().map(|mark| Position(mark.position))
     }
 }
 

@@ -2,6 +2,8 @@
 //! may keep, and shorter while the disk is nearly full.
 
 mod ages;
+mod changed;
+mod scarce;
 #[cfg(test)]
 mod tests;
 
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use vere_ports::directory::AccountName;
 use vere_settings::MailStore as Plan;
-use vere_store::{KeepLimit, LetGo, Position, StoreError};
+use vere_store::{Excess, KeepLimit, LetGo, Position, StoreError};
 
 use super::mail_store::MailStore;
 use super::metrics::Figures;
@@ -20,6 +22,9 @@ use super::quota::Quotas;
 use super::share::pause;
 use super::steps::at_once;
 use ages::Ages;
+use changed::{Changed, LeftOut};
+pub(super) use scarce::Room;
+use scarce::Scarce;
 use vere_process::clock::now;
 
 /// The longest and the shortest time between two looks at ages.
@@ -29,13 +34,11 @@ const LOOK_MIN: Duration = Duration::from_secs(1);
 const FIRST_LOOK: Duration = Duration::from_secs(20);
 /// How long accounts that expunge a lot may exceed their size.
 const CHANGED_INTERVAL: Duration = Duration::from_secs(5);
-/// How long space may take to come back on a nearly full disk before more is let go.
-const SCARCE_INTERVAL: Duration = Duration::from_secs(15);
 /// Accounts asked for at once.
 const ACCOUNTS: usize = 100;
 /// Messages that an account keeps at most: rows of metadata are for messages that clients see.
 const MESSAGES_MAX: u64 = 1_000_000;
-/// How long the work waits after an account could not be read.
+/// How long the work waits after accounts could not be listed, or too many of them could not be read.
 const FAILED_PAUSE: Duration = Duration::from_secs(60);
 
 /// The settings of kept messages.
@@ -55,12 +58,13 @@ impl Policy {
         }
     }
 
-    fn limit(&self, account: &AccountName, before: Position) -> KeepLimit {
+    fn limit(&self, account: &AccountName, before: Position, excess: Excess) -> KeepLimit {
         let quota = self.quotas.of(account);
         KeepLimit {
             before,
             messages: quota.messages.unwrap_or(MESSAGES_MAX).min(MESSAGES_MAX),
             octets: quota.octets.unwrap_or(u64::MAX).min(self.size),
+            excess,
         }
     }
 }
@@ -71,12 +75,16 @@ struct Walk {
     /// Messages expunged before this position go.
     before: Position,
     queue: VecDeque<AccountName>,
+    /// The limits that the first of these was about to go below.
+    excess: Excess,
     after: Option<AccountName>,
     /// Whether all accounts were asked for.
     is_last: bool,
     /// Messages and octets that accounts keep, and that were let go.
     kept: (u64, u64),
     gone: (u64, u64),
+    /// When the oldest messages were expunged that accounts keep.
+    oldest: Option<Position>,
 }
 
 /// Why a walk is made.
@@ -96,11 +104,16 @@ pub(super) struct Keeping {
     looked: Option<Instant>,
     look_due: Instant,
     walk: Option<(Reason, Walk)>,
-    changed: VecDeque<AccountName>,
+    /// Whether the last walk for ages found nothing that goes.
+    found_nothing: bool,
+    changed: Changed,
     changed_due: Instant,
-    /// Before when a nearly full disk lets messages go, and how many of the ages that is.
-    scarce: Option<usize>,
-    scarce_due: Instant,
+    /// Whether the walk goes on, before the next of the changed accounts: neither waits for the end of the other.
+    is_walks_turn: bool,
+    left_out: LeftOut,
+    /// The parts that a nearly full disk lets go, and the room on the disk.
+    scarce: Option<Scarce>,
+    room: Room,
     due: Instant,
     /// The position up to which the last step was logged, and whether the next one waits for a sync of that.
     logged: Position,
@@ -121,10 +134,13 @@ impl Keeping {
             looked: None,
             look_due: now + FIRST_LOOK,
             walk: None,
-            changed: VecDeque::new(),
+            found_nothing: false,
+            changed: Changed::default(),
             changed_due: now,
+            is_walks_turn: false,
+            left_out: LeftOut::default(),
             scarce: None,
-            scarce_due: now,
+            room: Room::default(),
             due: now,
             logged: Position::default(),
             waits: false,
@@ -138,6 +154,9 @@ impl Keeping {
         let before = self.policy.replace(policy);
         if before.is_some() {
             self.look_due = Instant::now();
+            self.found_nothing = false;
+            // A walk by the settings before would keep the next one from beginning.
+            self.walk.take_if(|(reason, _)| *reason == Reason::Age);
         }
     }
 
@@ -162,14 +181,15 @@ impl Keeping {
     pub(super) fn step(
         &mut self,
         store: &mut MailStore,
-        is_scarce: bool,
+        room: Room,
         share: u32,
     ) -> Result<bool, StoreError> {
         let began = Instant::now();
         let Some(policy) = self.policy.clone() else {
             return Ok(false);
         };
-        self.begin(store, &policy, is_scarce);
+        self.room = room;
+        self.begin(store, &policy);
         self.waits = self.logged > store.synced();
         if began < self.due || self.waits {
             return Ok(false);
@@ -179,7 +199,7 @@ impl Keeping {
             Ok(()) => {}
             Err(error @ StoreError::Failed(_)) => return Err(error),
             Err(error) => {
-                tracing::error!(%error, "expunged messages of an account cannot be let go now");
+                tracing::error!(%error, "expunged messages cannot be let go now");
                 self.due = began + FAILED_PAUSE;
             }
         }
@@ -194,34 +214,36 @@ impl Keeping {
     }
 
     /// Begins walks that are due.
-    fn begin(&mut self, store: &mut MailStore, policy: &Policy, is_scarce: bool) {
+    fn begin(&mut self, store: &mut MailStore, policy: &Policy) {
         let now = Instant::now();
         if now >= self.changed_due {
             self.changed_due = now + CHANGED_INTERVAL;
-            self.changed.extend(store.take_keepers());
+            self.left_out.forget_old();
+            for account in store.take_keepers() {
+                self.changed.add(account);
+            }
         }
-        if now >= self.look_due {
+        // Without a time only one walk at once has something to find.
+        let has_walk = policy.keep.is_zero() && self.walk.is_some();
+        if now >= self.look_due && !has_walk {
             self.look(store, policy);
         }
-        match (is_scarce, self.scarce) {
-            (false, Some(_)) => self.scarce = None,
-            (true, None) => (self.scarce, self.scarce_due) = (Some(0), now),
-            _ => {}
-        }
-        if let Some(steps) = self.scarce
-            && self.walk.is_none()
-            && now >= self.scarce_due
-        {
-            let before = self.ages.before(steps).unwrap_or(store.end());
-            self.scarce = Some(steps * 2 + 1);
-            self.scarce_due = now + SCARCE_INTERVAL;
-            self.walk = Some((Reason::Scarce, Walk::before(before)));
+        if !self.room.is_scarce {
+            self.scarce = None;
+        } else if self.walk.is_none() {
+            let scarce = self.scarce.get_or_insert(Scarce::new());
+            let part = scarce.part(&self.ages, store.end(), &self.room, now);
+            self.walk = part.map(|before| (Reason::Scarce, Walk::before(before)));
         }
     }
 
     /// Looks at ages, and begins a walk over all accounts if more is too old.
     fn look(&mut self, store: &MailStore, policy: &Policy) {
-        let interval = (policy.keep / ages::MARKS).clamp(LOOK_MIN, LOOK_MAX);
+        let interval = match policy.keep.is_zero() && self.found_nothing {
+            // No message is kept any more, so none becomes old.
+            true => LOOK_MAX,
+            false => (policy.keep / ages::MARKS).clamp(LOOK_MIN, LOOK_MAX),
+        };
         let ran = self.looked.map(|looked| looked.elapsed());
         (self.looked, self.look_due) = (Some(Instant::now()), Instant::now() + interval);
         self.ages.look(store.end(), now(), ran, policy.keep);
@@ -237,22 +259,28 @@ impl Keeping {
 
     /// Does one step for one account.
     fn work(&mut self, store: &mut MailStore, policy: &Policy) -> Result<(), StoreError> {
-        if let Some(account) = self.changed.pop_front() {
-            let gone = step(store, policy, &account, Position::default())?;
+        self.is_walks_turn = !self.is_walks_turn && self.walk.is_some();
+        if !self.is_walks_turn
+            && let Some((account, excess)) = self.changed.take_next()
+        {
+            let limit = policy.limit(&account, Position::default(), excess);
+            let Some(gone) = step(store, &account, &limit, &mut self.left_out)? else {
+                return Ok(());
+            };
             if gone.messages > 0 {
                 self.figures.let_go(gone.messages, gone.octets);
                 let messages = gone.messages;
                 tracing::info!(%account, messages, "expunged messages let go: the account keeps too many");
             }
             if gone.more {
-                self.changed.push_front(account);
+                self.changed.again(account, gone.excess);
             }
             return Ok(());
         }
         let Some((reason, walk)) = &mut self.walk else {
             return Ok(());
         };
-        if walk.step(store, policy)? {
+        if walk.step(store, policy, &mut self.left_out)? {
             let (reason, walk) = (*reason, std::mem::take(walk));
             self.walk = None;
             self.finish(store, reason, &walk);
@@ -273,8 +301,12 @@ impl Keeping {
                 "the disk is nearly full: expunged messages let go before store.keep_expunged"
             ),
         }
-        if reason == Reason::Scarce {
-            self.scarce_due = Instant::now() + SCARCE_INTERVAL;
+        match (reason, &mut self.scarce) {
+            (Reason::Age, _) => self.found_nothing = messages == 0,
+            (Reason::Scarce, Some(scarce)) => {
+                scarce.walked(messages > 0, walk.oldest, &self.room, Instant::now());
+            }
+            (Reason::Scarce, None) => {}
         }
     }
 
@@ -301,12 +333,17 @@ impl Walk {
     }
 
     /// Does one step. Returns true after the last account.
-    fn step(&mut self, store: &mut MailStore, policy: &Policy) -> Result<bool, StoreError> {
+    fn step(
+        &mut self,
+        store: &mut MailStore,
+        policy: &Policy,
+        left_out: &mut LeftOut,
+    ) -> Result<bool, StoreError> {
         if self.queue.is_empty() {
             if self.is_last {
                 return Ok(true);
             }
-            let (names, next) = store.accounts_after(self.after.take(), ACCOUNTS)?;
+            let (names, next) = store.accounts_after(self.after.clone(), ACCOUNTS)?;
             self.queue.extend(names);
             self.is_last = next.is_none();
             self.after = next;
@@ -314,26 +351,50 @@ impl Walk {
         let Some(account) = self.queue.pop_front() else {
             return Ok(self.is_last);
         };
-        let gone = step(store, policy, &account, self.before)?;
+        let excess = std::mem::take(&mut self.excess);
+        let limit = policy.limit(&account, self.before, excess);
+        let Some(gone) = step(store, &account, &limit, left_out)? else {
+            return Ok(self.is_last && self.queue.is_empty());
+        };
         self.gone.0 += gone.messages;
         self.gone.1 += gone.octets;
         match gone.more {
-            true => self.queue.push_front(account),
+            true => {
+                self.excess = gone.excess;
+                self.queue.push_front(account);
+            }
             false => {
                 self.kept.0 += gone.kept_messages;
                 self.kept.1 += gone.kept_octets;
+                let oldest = self.oldest.into_iter().chain(gone.oldest);
+                self.oldest = oldest.min();
             }
         }
         Ok(self.is_last && self.queue.is_empty())
     }
 }
 
+/// Does one step for an account. A damaged account is left out for a while: the result is none then.
 fn step(
     store: &mut MailStore,
-    policy: &Policy,
     account: &AccountName,
-    before: Position,
-) -> Result<LetGo, StoreError> {
-    let gone = store.let_go(account, None, &policy.limit(account, before))?;
-    at_once(store, gone)
+    limit: &KeepLimit,
+    left_out: &mut LeftOut,
+) -> Result<Option<LetGo>, StoreError> {
+    if left_out.has(account) {
+        return Ok(None);
+    }
+    let gone = store.let_go(account, None, limit);
+    match gone.and_then(|gone| at_once(store, gone)) {
+        Ok(gone) => Ok(Some(gone)),
+        // No fault of this account.
+        Err(error @ (StoreError::Failed(_) | StoreError::DiskFull)) => Err(error),
+        Err(error) => {
+            tracing::error!(%account, %error, "expunged messages of an account cannot be let go now");
+            match left_out.add(account.clone()) {
+                true => Ok(None),
+                false => Err(error),
+            }
+        }
+    }
 }

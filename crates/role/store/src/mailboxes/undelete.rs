@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use vere_control::{ExpungedAfter, Undelete};
 use vere_ports::directory::AccountName;
 use vere_store::{
-    Committed, KeepLimit, KeptAt, KeptMailbox, MailboxId, MailboxName, Position, QuotaLimit,
-    QuotaUsage, StoreError, Uid,
+    Committed, Excess, KeepLimit, KeptAt, KeptMailbox, MailboxId, MailboxName, Position,
+    QuotaLimit, QuotaUsage, StoreError, Uid,
 };
 
 use super::MailboxError;
@@ -271,6 +271,7 @@ pub(crate) async fn purge(
                 before: Position(u64::MAX),
                 messages: 0,
                 octets: 0,
+                excess: Excess::default(),
             };
             let step = reception
                 .keeper()

@@ -7,13 +7,18 @@ use super::reclaiming::{add, expunge, noise, reclaim};
 use super::repairing::repair;
 use super::*;
 use crate::{
-    Copied, FlagMode, KeepLimit, KeptMailbox, KeptPiece, Keyword, Position, SystemFlags, Uid,
+    Copied, Excess, FlagMode, KeepLimit, KeptMailbox, KeptPiece, Keyword, Position, SystemFlags,
+    Uid,
 };
 
 const ALL: KeepLimit = KeepLimit {
     before: Position(0),
     messages: u64::MAX,
     octets: u64::MAX,
+    excess: Excess {
+        messages: false,
+        octets: false,
+    },
 };
 const NOTHING: KeepLimit = KeepLimit {
     before: Position(u64::MAX),
@@ -60,15 +65,18 @@ fn bring_all(store: &mut Tested, from: MailboxId, to: MailboxId) -> Vec<Copied> 
 
 fn let_go(store: &mut Tested, limit: &KeepLimit) -> (u64, u64) {
     let (mut messages, mut octets) = (0, 0);
+    let mut limit = *limit;
     loop {
-        let done = store.let_go(&account("ann"), None, limit).unwrap();
+        let done = store.let_go(&account("ann"), None, &limit).unwrap();
         let done = safe(store, done);
+        limit.excess = done.excess;
         messages += done.messages;
         octets += done.octets;
         if !done.more {
             let kept = keepers(store);
             let kept: u64 = kept.iter().map(|keeper| keeper.messages).sum();
             assert_eq!(kept, done.kept_messages);
+            assert_eq!(done.oldest.is_some(), kept > 0);
             return (messages, octets);
         }
     }
@@ -254,6 +262,23 @@ fn a_deleted_mailbox_comes_back_under_any_name() {
     whole(&mut bench);
     let (report, _) = repair(&bench.disk, None, false).unwrap();
     assert_eq!((report.mended, report.kept_lost), (0, 0));
+}
+
+/// Twenty rows of one message each are more than one step removes.
+#[test]
+fn too_many_go_down_to_ninety_percent_of_small_limits_and_over_steps() {
+    let mut bench = keeping();
+    let inbox = bench.inbox;
+    bench.fill(inbox, 1..=21);
+    for uid in 1..=21 {
+        expunge(&mut bench, &uids(uid..uid + 1));
+    }
+    let limit = |messages| KeepLimit { messages, ..ALL };
+    assert_eq!(let_go(&mut bench.store, &limit(20)).0, 3);
+    // The first step ends at ten, which is no more than the limit.
+    assert_eq!(let_go(&mut bench.store, &limit(10)).0, 9);
+    assert_eq!(let_go(&mut bench.store, &limit(9)).0, 0);
+    assert_eq!(let_go(&mut bench.store, &limit(0)).0, 9);
 }
 
 #[test]
