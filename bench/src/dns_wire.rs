@@ -1,6 +1,6 @@
 //! Queries and answers of the DNS (RFC 1035 section 4, EDNS) in the little that a judge of block lists needs.
 //!
-//! The code shares nothing with the DNS of the product: a mistake of one is not a mistake of both.
+//! The code is separate from the DNS of the product, so a mistake is not in both.
 
 use std::net::Ipv4Addr;
 
@@ -85,7 +85,7 @@ pub(crate) fn id(message: &[u8]) -> Option<u16> {
     message.first_chunk().copied().map(u16::from_be_bytes)
 }
 
-/// Reads the answer to a query; `None` for anything that is not an answer to exactly that query.
+/// Reads the answer to a query; `None` for any datagram but the answer to exactly the query.
 pub(crate) fn read(answer: &[u8], query: &[u8]) -> Option<Said> {
     let head = answer.get(..HEADER)?;
     let is_answer = head[2] & 0xf8 == 0x80;

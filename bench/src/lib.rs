@@ -6,7 +6,7 @@
 //! product, [`process`] accounts for their CPU time. [`gateway`] joins these modules as `vere-bench gateway`;
 //! [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing; [`front`] has clients whose sessions end
 //! without mail, beside the bare [`responder`]; [`dnsbl`] asks a server of block lists beside rbldnsd; [`fs`] uses mounted file systems; [`x400`] has MTAs of X.400 around ours; [`kill`] kills processes under load.
-//! [`cli`] has the commands of the program `vere-bench`; `vere` links nothing of this crate, save in its tests.
+//! [`cli`] has the commands of the program `vere-bench`; `vere` links no code of the crate, save in tests.
 //!
 //! Not covered: TLS and AUTH. [`load`] has one recipient per message and no open loop; the clients of [`front`] have.
 //!

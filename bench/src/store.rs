@@ -2,7 +2,7 @@
 //! Dovecot with mdbox and with Maildir, Cyrus without and with an index of words, and Courier.
 //!
 //! The systems run side by side and take turns, A B A B; every figure is the median of the rounds.
-//! One client loop speaks to all of them, and what they answer is counted and compared.
+//! A single client loop speaks to all systems, and the answers are counted and compared.
 
 mod ask;
 mod curve;
@@ -115,7 +115,7 @@ fn read(args: &StoreArgs, messages: usize) -> Result<Mail, BenchError> {
     Mail::read(&args.mail, messages).map_err(failed)
 }
 
-/// The systems that were asked for, else the usual ones, as far as they could be started.
+/// The requested systems, else the usual systems, without the systems that failed to start.
 fn start(
     args: &StoreArgs,
     usual: &[SystemName],

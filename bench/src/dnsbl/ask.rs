@@ -71,8 +71,8 @@ struct Flight {
     since: Instant,
 }
 
-/// A socket and its queries. The place of a query is the lower part of its id, the upper part counts its uses: an
-/// answer that comes after the patience has another id.
+/// A socket and its queries. The place of a query is the lower part of the id, the upper part counts the uses: an
+/// answer after the patience has a different id.
 struct Resolver {
     socket: UdpSocket,
     flights: [Option<Flight>; WINDOW],

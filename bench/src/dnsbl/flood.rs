@@ -14,8 +14,8 @@ use super::trace;
 use crate::error::BenchError;
 use crate::process::guard;
 
-/// The figures with bars: the same query again and again, a name of its own for each query, and names that do not exist,
-/// whose answers have a SOA record, from the addresses of many victims.
+/// The figures with bars: the same query again and again, a separate name for each query, and nonexistent names,
+/// with a SOA record in the answers, from the addresses of many victims.
 pub(super) const SAME: &str = "flood, one name: octets out / in";
 pub(super) const OTHERS: &str = "flood, many names: octets out / in";
 pub(super) const VICTIMS: &str = "flood, many victims: octets out / in";

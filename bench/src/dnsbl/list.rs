@@ -60,7 +60,7 @@ impl Shape {
     }
 }
 
-/// Writes a file with addresses in place of an older one, which no reader sees half.
+/// Writes a file with addresses in place of an older file; no reader sees half a file.
 pub(super) fn write(file: &Path, addresses: &[Ipv4Addr]) -> io::Result<()> {
     let fresh = file.with_extension("new");
     let mut out = BufWriter::new(File::create(&fresh)?);

@@ -25,7 +25,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// The same query without a right answer, for a responder that looks nothing up.
+    /// The query as before, without a right answer, for a responder without lookups.
     pub(super) fn unlooked(&self) -> Self {
         let query = self.query.clone();
         Self {

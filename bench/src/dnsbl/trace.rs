@@ -9,8 +9,8 @@
 //! takes the choice without a parameter:
 //!
 //! - listed addresses of a network: log-uniform within 1 to 10, 11 to 100, 101 to 256, at random places of the network;
-//! - addresses seen: one of each network, the others uniform among all other listed addresses;
-//! - connections: one of each address, the others by an urn that prefers addresses seen before (Pólya's);
+//! - addresses seen: an address of each network, the rest uniform among all further listed addresses;
+//! - connections: a connection of each address, the rest by an urn with preference for addresses seen before (Pólya's);
 //! - times: a network begins at any time, its connections follow in random order with log-uniform gaps: a straight
 //!   line in Figure 13, whose axis of time is logarithmic.
 

@@ -10,7 +10,7 @@ use crate::row::Row;
 /// The highest ratio of bounces, at which good mail has its bar.
 const BOUNCES: f64 = 0.95;
 
-/// Our way of running that the bars are meant for, and the figure with its peer.
+/// Our way of running for the bars, and the figure with the peer.
 struct Wanted {
     figure: String,
     beside: Option<&'static str>,

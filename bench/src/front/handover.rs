@@ -1,8 +1,8 @@
-//! The cost of trust: sessions that end behind their first accepted recipient, beside sessions that end behind a refused
+//! The cost of trust: sessions with an end behind the first accepted recipient, beside sessions with an end behind a refused
 //! recipient.
 //!
 //! Both kinds have the same commands and as many replies. Only the accepted recipient makes a front give the connection
-//! to another process, so that the difference of the two is the cost of the hand-over, with its notices and its end.
+//! to another process, so the difference is the cost of the hand-over, with the notices and the end.
 
 use super::clients::Pace;
 use super::measure::{Results, Target, load, run, unless_stopped};
@@ -45,7 +45,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// CPU time comes from a saturated system, and the time by the clock from a system that has one client.
+/// CPU time comes from a saturated system, and the time by the clock from a system with a single client.
 fn round(
     plan: &Plan,
     target: &Target,

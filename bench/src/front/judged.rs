@@ -418,7 +418,7 @@ fn passed(saved: &Path, run: u32) -> std::io::Result<f64> {
     Ok(f64::from(passed) * 100.0 / f64::from(count.max(1)))
 }
 
-/// Whether a field Authentication-Results has all passes. A message has one such field, that of the measured system.
+/// Whether a field Authentication-Results has all passes. A message has a single field, from the measured system.
 fn has_passed(message: &[u8]) -> bool {
     let header = message.windows(4).position(|four| four == b"\r\n\r\n");
     let header = header.and_then(|end| message.get(..end)).unwrap_or(message);

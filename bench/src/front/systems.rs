@@ -87,7 +87,7 @@ pub(super) struct Site<'a> {
     pub(super) vere: &'a Path,
     pub(super) next_hop: SocketAddr,
     pub(super) base: &'a Path,
-    /// The certificate that systems show behind STARTTLS; none is offered without it.
+    /// The certificate of systems for STARTTLS; without a certificate, STARTTLS is not offered.
     pub(super) certificate: Option<&'a Certificate>,
 }
 

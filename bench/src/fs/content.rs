@@ -1,4 +1,4 @@
-//! Content of files and mails: never the same twice, so that no system saves work by knowing an earlier file.
+//! Content of files and mails: never repeated, so no system saves work by knowing an earlier file.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

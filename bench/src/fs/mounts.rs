@@ -49,8 +49,8 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Creates many empty files, and reads the memory of the mount that knows all of them; then the memory of a new mount that
-/// has looked at all of them, as `find -size` does.
+/// Creates many empty files, and reads the memory of the mount with all files known; then the memory of a new mount after
+/// a look at all files, as by `find -size`.
 ///
 /// Peers and short runs have fewer files: their rows have no bar.
 pub(super) fn known(

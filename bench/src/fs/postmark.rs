@@ -133,7 +133,7 @@ impl Pool<'_> {
         self.write(file, octets)
     }
 
-    /// Writes octets of the pool with a number in each call, so that no system finds content it knows.
+    /// Writes octets of the pool with a number in each call, so no system finds known content.
     fn write(&mut self, mut file: File, octets: usize) -> io::Result<()> {
         let content = self.octets.get(..octets).unwrap_or_default();
         let mut call = [0; CALL + NUMBER];

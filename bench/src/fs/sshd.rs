@@ -24,7 +24,7 @@ const STOP_MAX: Duration = Duration::from_secs(5);
 /// The directory without which a privileged server does not start.
 const SEPARATION: &str = "/run/sshd";
 
-/// Starts the server where its directory does not exist: within a view of the file system of its own, in which the
+/// Starts the server if the directory does not exist: within a private view of the file system, in which the
 /// directory is created, so that the machine stays as found.
 const APART: &str = r#"mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec "$0" "$@""#;
 

@@ -54,7 +54,7 @@ pub(super) trait System {
     /// The processes of the mount.
     fn processes(&self) -> Vec<u32>;
 
-    /// Removes a folder of the mount with its files, whose content nobody needs.
+    /// Removes a folder of the mount with its files; the content is not needed.
     fn clear(&mut self, folder: &Path) -> Result<(), BenchError> {
         fs::remove_dir_all(folder).map_err(BenchError::io("remove files"))
     }

@@ -50,7 +50,7 @@ impl PostfixSetup {
         matches!(self, Self::Tuned | Self::TunedInMemory | Self::Screened)
     }
 
-    /// The services of the port, before those of the relay. With a name server of its own the service that asks it runs in a chroot.
+    /// The services of the port, before the services of the relay. With a separate name server, the service with DNS queries runs in a chroot.
     const fn entrance(self, has_name_server: bool) -> &'static str {
         match self {
             Self::Screened => SCREENED_MASTER_CF,

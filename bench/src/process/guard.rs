@@ -107,7 +107,7 @@ pub(crate) fn keep(left: Left) {
     }
 }
 
-/// Whether a child has ended. The child is not reaped: before the reaping, no other process gets its number.
+/// Whether a child has ended. The child is not reaped: before the reaping, the number is not reused.
 pub(crate) fn has_ended(child: &Child) -> bool {
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
     !matches!(waitid(id(child), flags), Ok(WaitStatus::StillAlive))

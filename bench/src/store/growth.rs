@@ -38,7 +38,7 @@ const QUIET_TIME: Duration = Duration::from_millis(500);
 /// Longest wait for the end of background work, which may never end.
 const QUIET_MAX: Duration = Duration::from_secs(60);
 
-/// No size is begun that would end later than this, by the times of the sizes before.
+/// No size is begun with an expected end after the limit, by the times of the sizes before.
 const BUDGET: Duration = Duration::from_secs(570);
 
 /// A figure that grows.

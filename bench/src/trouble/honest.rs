@@ -24,7 +24,7 @@ const REFUSED_MAX: usize = 20;
 const FILING: usize = 10;
 const FILED_OCTETS: usize = 128 << 10;
 
-/// How long a resolver waits for an answer by UDP before it asks again, and how often it asks.
+/// How long a resolver waits for an answer by UDP before the next try, and the number of tries.
 const RESOLVER_PATIENCE: Duration = Duration::from_secs(1);
 const RESOLVER_TRIES: usize = 3;
 

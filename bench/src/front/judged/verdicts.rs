@@ -92,7 +92,7 @@ fn actions(rspamd: &Rspamd, before: usize, count: u32) -> Result<Verdicts, Bench
     }
 }
 
-/// The senders whose letters have different actions, or none at one system.
+/// The senders with different actions on the letters, or with no action at a system.
 fn differing<'a>(
     letters: &'a Letters,
     first: &'a Verdicts,

@@ -1,4 +1,4 @@
-//! What becomes of a message once it is whole: trace fields, signature, envelope, records in the spool.
+//! Processing of a whole message: trace fields, signature, envelope, records in the spool.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -42,7 +42,7 @@ pub(super) struct Beside {
     pub(super) held_for: Option<HoldCause>,
 }
 
-/// Takes responsibility for a message: judges it if it came from a stranger, signs it if it is of our users, and stores it for each
+/// Takes responsibility for a message: judges a stranger's message, signs a local user's message, and stores the message for each
 /// destination.
 ///
 /// # Errors
@@ -84,7 +84,7 @@ pub(super) async fn accept(
     for (n, mut class) in judged.classes.into_iter().enumerate() {
         let mut beside = beside;
         if n > 0 {
-            // A copy with other fields is another message: orders about the one leave the other alone.
+            // A copy with different fields is a separate message: queue commands about a copy leave further copies alone.
             beside.trace = process.trace_id();
         }
         if let Some(told) = &class.told {
@@ -131,7 +131,7 @@ fn quarantine_room<'a>(
     })
 }
 
-/// A message as recipients of one class get it, before it is stored.
+/// A message in the form for recipients of a class, before storage.
 struct Copy {
     base: Envelope,
     parts: Vec<Part>,
@@ -209,7 +209,7 @@ async fn store(group: &Rc<Group>, mut copies: Vec<Copy>, trace: TraceId) -> Resu
     Ok(())
 }
 
-/// The destinations of a message that is held, and what other systems are told of that.
+/// The destinations of a held message, and the notices to further systems about the hold.
 fn held(group: &Group, parts: &[Part], base: &Envelope, lines: &mut Lines) -> Vec<Destination> {
     let ScheduleHead {
         trace, held_until, ..
@@ -299,7 +299,7 @@ fn add_above(body: &mut Vec<u8>, fields: &str) {
     }
 }
 
-/// The message as it goes on: our Received field in front, and above it other fields of ours.
+/// The message to forward: our Received field in front, and our further fields above.
 fn with_trace_header(hostname: &str, trace: TraceId, message: &Message, fields: &[u8]) -> Bytes {
     let only = match message.recipients.as_slice() {
         [one] => Some(&one.forward_path),
@@ -381,7 +381,7 @@ fn note_received(
     });
 }
 
-/// Reply to a client whose message the spool did not store: always temporary, so that the client retries.
+/// Reply to a client for a message not stored by the spool: always temporary, so the client retries.
 fn refusal(trace: TraceId, error: SpoolError) -> Refusal {
     tracing::warn!(queue_id = %trace, ?error, "message refused: not safe in the spool");
     match error {

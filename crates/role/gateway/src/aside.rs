@@ -1,6 +1,6 @@
 //! The received part of a long message, in an unlinked file, so that many long messages use the disk and not memory.
 //!
-//! The message is read back when it is whole, for as long as it takes to make it safe.
+//! The whole message is read back, until the message is safe.
 //!
 //! The nodes' logs and the mail store usually share the disk with these files. The files therefore leave a part of the
 //! disk free, whatever `limits.body_disk_max` says. At that limit the messages with most octets for their rate are refused.
@@ -53,8 +53,8 @@ impl Aside {
         Self { filed }
     }
 
-    /// Writes what has come of a long message, and lets go of one that is not wanted any more. Whether the session was told
-    /// something: then it has to be asked anew what is next.
+    /// Writes the received part of a long message, and releases an unwanted message. True if the session was told
+    /// something: then the session has to be asked anew for the next step.
     pub(super) async fn take(&mut self, server: &mut Server) -> bool {
         let called = self.write_and_count(server).await;
         // Closing the file here frees the disk space even when the client never sends another command.
@@ -82,7 +82,7 @@ impl Aside {
         }
     }
 
-    /// Returns when this connection was called to let go of what it holds: [`Aside::take`] does it.
+    /// Returns once the connection is called to release the held data; [`Aside::take`] does the release.
     pub(super) async fn called(&self) {
         self.filed.held.called().await;
     }

@@ -30,7 +30,7 @@ struct State {
 }
 
 impl Keeping {
-    /// Answers challenges at these listeners, and keeps the certificate that the settings ask for, if any.
+    /// Answers challenges at the listeners, and keeps the certificate requested by the settings, if any.
     ///
     /// # Errors
     /// When a listener or the folder of the certificate cannot be used.
@@ -61,7 +61,7 @@ impl Keeping {
         Ok(keeping)
     }
 
-    /// Keeps the certificate of other settings. An order under way is given up when its settings have changed.
+    /// Keeps the certificate of changed settings. An order under way is given up if the settings of the order have changed.
     ///
     /// # Errors
     /// When the folder of the certificate cannot be used; then nothing changes.
@@ -87,7 +87,7 @@ impl Keeping {
     }
 }
 
-/// The places of answers: where a web server has port 80, it reads them from a directory.
+/// The places of answers: a web server on port 80 reads the answers from a directory.
 fn places(settings: &Settings) -> Result<Places, GatewayError> {
     let web = settings.web.as_ref();
     if web.is_none_or(|web| web.http.is_empty()) {

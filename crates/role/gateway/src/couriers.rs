@@ -28,7 +28,7 @@ use vere_queue::{Attempt, Destination, Disposition, Envelope, RecipientResult, S
 use self::lane::Lane;
 use self::line::Line;
 
-/// Couriers that may be lost for one worker: a next hop whose answers end couriers must not end all couriers for ever.
+/// Couriers that may be lost for a worker: a next hop with fatal answers must not end all couriers for ever.
 const LOST_MAX: usize = 3;
 /// How long a message may be on the way to the courier at most. A courier that stood still must not begin later.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
@@ -179,7 +179,7 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// Connects to the first host that takes messages; by another courier where the first one is lost.
+    /// Connects to the first host open for messages; by another courier if the first courier is lost.
     pub(super) async fn open(&self) -> Result<Distant, Unroutable> {
         for _ in 0..LOST_MAX {
             let lane = Rc::clone(&self.lane.borrow());
@@ -313,7 +313,7 @@ fn lost_attempt(remote: &str, envelope: &Envelope) -> Attempt {
     deferred(remote, envelope, "4.4.2", reply)
 }
 
-/// The attempt of a message that no courier would take: the other messages of a courier go on.
+/// The attempt of a message refused by every courier: further messages of a courier go on.
 fn too_long(remote: &str, envelope: &Envelope, found: usize) -> Attempt {
     let reply = format!("expected at most {ENVELOPE_OCTETS_MAX} octets of envelope; found {found}");
     deferred(remote, envelope, "4.3.4", reply)

@@ -98,7 +98,7 @@ impl fmt::Display for GatewayError {
 }
 
 impl Error for GatewayError {
-    /// The display holds the text of the direct cause already; what is behind that follows here.
+    /// The display holds the text of the direct cause already; the deeper causes follow here.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Control { source, .. } => source.source(),

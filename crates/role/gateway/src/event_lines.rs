@@ -35,7 +35,7 @@ impl Sink for Target {
 pub(super) struct EventTarget(Mutex<Target>);
 
 impl EventTarget {
-    /// Returns the target that the settings name, if they name one.
+    /// Returns the target from the settings, if any.
     ///
     /// # Errors
     /// When the secret or the CA certificates cannot be read, or the library for TLS not be used.

@@ -78,7 +78,7 @@ async fn drain_block(
     let Some(last) = block.records.last() else {
         return Ok(false);
     };
-    // A node shows what is not safe yet: nobody may hear of an end that could be undone.
+    // A node also shows records not yet safe: an end must not be reported while an undo is possible.
     link.acknowledged().await.map_err(Trouble::Spool)?;
     let lines: Vec<_> = block.records.iter().map(|one| one.meta.clone()).collect();
     let taken = target.take(&lines).await;

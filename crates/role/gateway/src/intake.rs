@@ -42,7 +42,7 @@ pub(super) trait Intake {
     async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal>;
     /// Whether mail for this recipient is taken from this client.
     async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal>;
-    /// Takes responsibility for a message: when this gives its queue id, it is safe.
+    /// Takes responsibility for a message: the message is safe once the queue id is returned.
     async fn message(&self, session: &Server, message: Message) -> Result<String, Refusal>;
     /// What a client may do that a trusted proxy speaks for.
     fn rights(&self, peer: &Peer) -> ClientRights;
@@ -106,7 +106,7 @@ pub(super) struct ServiceIntake {
     logins: Logins,
     /// A SCRAM exchange that has not ended.
     exchange: RefCell<Option<Attempt>>,
-    /// The password by which the client logs in; absent where a trusted proxy says who it is.
+    /// The password by which the client logs in; absent where a trusted proxy gives the client's name.
     shown: Cell<Option<Print>>,
 }
 
@@ -212,8 +212,8 @@ impl Intake for ServiceIntake {
 }
 
 impl ServiceIntake {
-    /// Takes responsibility for a message of a client that [is known](Self::is_known) or not, with the results of SPF where it was asked, and what
-    /// else a worker knows of the message.
+    /// Takes responsibility for a message of a client that [is known](Self::is_known) or not, with the results of SPF where checked, and any further
+    /// facts of a worker about the message.
     pub(super) async fn take(
         &self,
         is_known: bool,
@@ -285,8 +285,8 @@ impl ServiceIntake {
         charged.map(Some)
     }
 
-    /// Whether the client is one of ours: it may send to any domain, and its senders hear of success. A stranger's reverse
-    /// path may be anybody's, who would be sent a report for each message of his.
+    /// Whether the client is local: a local client may send to any domain, and the senders hear of success. A stranger's reverse
+    /// path may be forged, and the victim would be sent a report for each message.
     fn is_known(&self, session: &Server) -> bool {
         session.peer().may_relay || session.account().is_some() || self.service == Service::Sendmail
     }

@@ -1,4 +1,4 @@
-//! The recipients of a message who know its author by a release from the quarantine.
+//! Recipients with knowledge of a message's author, by a release from the quarantine.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) fn split(
     mut facts: Facts,
     recipients: Vec<RcptTo>,
 ) -> Vec<(Facts, Vec<RcptTo>)> {
-    // The list is here: a worker that was taken over says nothing about it.
+    // The list is here, beyond the reach of a compromised worker.
     facts.learned = false;
     let author = judge.proven_author(&facts).map(str::to_owned);
     let is_of_interest =

@@ -75,7 +75,7 @@ impl GatewayMetrics {
         connections.get_or_create(&label(service)).dec();
     }
 
-    /// Counts a connection that was closed before its first command. The client got a reply, unless a missing or broken
+    /// Counts a connection closed before the first command. The client got a reply, unless a missing or broken
     /// PROXY header left the client unknown.
     pub(super) fn turned_away(&self, reason: TurnedAway) {
         let refused = &self.all.smtp.connections_refused;
@@ -111,7 +111,7 @@ impl GatewayMetrics {
         }
     }
 
-    /// Counts a message that was accepted, or refused at its end: octets, recipients and time.
+    /// Counts a message accepted, or refused at the end: octets, recipients and time.
     pub(super) fn received(
         &self,
         service: Service,

@@ -1,7 +1,7 @@
-//! The parts of long messages of one worker, in files of the gateway: the disk bounds what clients send and leave unfinished, and not the memory.
+//! The parts of long messages of one worker, in files of the gateway: the disk bounds the unfinished messages of clients, not the memory.
 //!
-//! The worker never has a descriptor of these files: nobody but the gateway can write, cut or fill them, and they end with the connection of their worker.
-//! The files share `limits.body_disk_max` with those of the gateway's own sessions, so that the same ledger decides whose message is refused first.
+//! The worker never has a descriptor of the files: only the gateway can write, cut or fill the files, and the files end with the connection of the worker.
+//! The files share `limits.body_disk_max` with the files of the gateway's own sessions, so a single ledger decides the message to refuse first.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,7 +21,7 @@ use super::group::Group;
 /// Files of one worker, and so descriptors.
 const FILES_MAX: usize = 1_024;
 
-/// An answer, and the place of the frame that it answers: a worker that reads no answers is not read any further.
+/// An answer, and the place of the answered frame: a worker must read the answers before further frames are read.
 pub(super) type Said = (Answer, Option<OwnedSemaphorePermit>);
 
 /// The messages of a worker that have begun.
@@ -145,7 +145,7 @@ impl Parts {
         }
     }
 
-    /// Takes the file of a message that is here, with so many octets. `None`: its parts are not all there.
+    /// Takes the file of a complete message, with so many octets. `None`: some parts are missing.
     pub(super) fn finish(&mut self, number: u64, octets: u64) -> Option<oneshot::Receiver<Filed>> {
         let begun = self.begun.remove(&number)?;
         self.octets = self.octets.saturating_sub(begun.octets);
@@ -194,7 +194,7 @@ async fn keep(
     let _ = answers.send((Answer::Gone { number, ends }, place));
 }
 
-/// Writes a part, unless the message has to make room for others, and returns the place of its answer.
+/// Writes a part, unless the message has to make room for further messages, and returns the place of the answer.
 async fn write(filed: &mut Filed, octets: &mut Octets, written: Written) -> OwnedSemaphorePermit {
     let Written {
         octets: part,

@@ -33,7 +33,7 @@ use vere_process::places::Client;
 use vere_process::secret;
 use vere_routing::{Router, Srs};
 
-/// The state of the process, shared by its groups. All tasks run on one thread, so no locks are needed.
+/// The state of the process, shared by the groups. All tasks run on a single thread, so no locks are needed.
 #[derive(Debug)]
 pub(super) struct Process {
     settings: RefCell<Arc<Settings>>,

@@ -113,7 +113,7 @@ async fn list(
     answer(&rows)
 }
 
-/// Shows one message with its header, in each place where it waits.
+/// Shows a message with the header, in each place where the message waits.
 async fn show(groups: &Groups, id: TraceId) -> Answer {
     let keep = keep_for(&groups.process().settings());
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! How mail leaves for other hosts, by SMTP or LMTP: one connection, over which message after message goes. Either the gateway or a courier
+//! How mail leaves for other hosts, by SMTP or LMTP: a single connection for many messages. Either the gateway or a courier
 //! has the connection.
 
 use std::cell::Cell;

@@ -48,7 +48,7 @@ impl Process {
         })
     }
 
-    /// Whether a report may be sent: its address has not had enough in this hour. What is held back is
+    /// Whether a report may be sent: the address has not reached the limit of the hour. A report held back is
     /// recorded.
     pub(super) fn may_report(&self, report: &Report, about: TraceId) -> bool {
         let max = self.settings().delivery.reports_per_hour_max;

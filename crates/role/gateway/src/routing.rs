@@ -37,7 +37,7 @@ struct Routes {
     has_return: bool,
 }
 
-/// A record, and the domain of the first alias that forwards the mail of one of its recipients to another system.
+/// A record, and the domain of the first alias with a forward of a recipient's mail to a remote system.
 pub(super) type Forwarded = (Part, Option<String>);
 
 /// Returns the records for a received message, one per destination, each recipient once; and the recipients whose

@@ -25,7 +25,7 @@ fn files_itself(group: &Group) -> bool {
     group.host.process.settings().delivery.local == LocalDelivery::Maildir
 }
 
-/// Runs one worker of one queue until the queue has been empty for a while or the destination fails.
+/// Runs a worker of a queue until the queue has been empty for a while or the destination fails.
 async fn serve(mut worker: Worker<GroupHost>) {
     let group = Rc::clone(worker.group());
     match worker.destination() {

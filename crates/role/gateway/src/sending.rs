@@ -1,4 +1,4 @@
-//! Whose names accounts use: a stolen password sends under the names of its account alone.
+//! The names allowed to accounts: a stolen password sends under the names of the stolen account alone.
 
 use vere_settings::Senders;
 use vere_smtp::address::AddrSpec;

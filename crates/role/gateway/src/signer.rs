@@ -178,7 +178,7 @@ impl Signer {
         }
     }
 
-    /// Returns the number of keys that wait for their records, and the next step: a key whose record is to be looked up, or
+    /// Returns the number of keys waiting for records, and the next step: a key for a record lookup, or
     /// a pause.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Certificates for the web names of local domains, a certificate for each domain: a name that the CA refuses costs neither the other
 //! names their certificate nor the mail servers theirs.
 //!
-//! Names are asked for that lead to this machine, which is where `hostname` leads: their addresses are all among those of the host.
+//! A certificate is requested for a name only if all addresses of the name are among the addresses of `hostname`, so the name leads to the machine.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ const AGAIN: Duration = Duration::from_secs(600);
 /// The rest of a name that the CA has refused, and of a domain without a certificate. Authorities allow some five failed validations
 /// of a name within an hour.
 const REST: Duration = Duration::from_secs(3 * 3_600);
-/// The rest of all domains after the CA says that it is asked too often.
+/// The rest of all domains after the CA reports too many requests.
 const REST_OF_ALL: Duration = Duration::from_secs(3_600);
 
 /// Keeps the certificates for ever, if there is a web server and a CA.
@@ -152,7 +152,7 @@ impl Plan {
     }
 }
 
-/// Orders a certificate if the stored one is due. Returns the names that the CA refused.
+/// Orders a certificate if the stored certificate is due. Returns the names refused by the CA.
 async fn obtain(
     settings: &Settings,
     places: &Places,

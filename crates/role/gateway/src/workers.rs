@@ -1,7 +1,7 @@
 //! Messages that workers have received at port 25: the gateway's side of `vere_handoff::message`.
 //!
-//! A worker is not trusted: a frame that breaks the protocol ends the connection. A worker that was taken over may say that a
-//! message came from any address, also from one of `relay.networks`, but not that it came from an account.
+//! A worker is not trusted: a frame against the protocol ends the connection. A compromised worker may claim any origin address for a
+//! message, even an address of `relay.networks`, but no account.
 
 use std::fmt;
 use std::io;
@@ -34,8 +34,8 @@ use super::parts::{Parts, Said, Written};
 use super::service::Service;
 use super::throttle;
 
-/// Messages of a worker that are being stored at once, and parts that are being written; the next frame is read when one of them is
-/// done and its answer written.
+/// Limit on the messages of a worker being stored at once, and parts being written. The next frame is read after a message or part is
+/// done and the answer written.
 const STORING_MAX: usize = 256;
 /// Octets that are read from a worker at once.
 const READ_OCTETS: usize = 64 * 1024;
@@ -174,7 +174,7 @@ impl Worker {
         Ok(octets)
     }
 
-    /// Reads what the worker knows of a message; `None` where it gathered nothing.
+    /// Reads the worker's facts about a message; `None` without gathered facts.
     async fn gathered(&mut self, prefix: &Prefix) -> Result<Option<Gathered>, Broken> {
         let facts = self.octets(prefix.facts).await?;
         let results = self.octets(prefix.results).await?;
@@ -274,7 +274,7 @@ impl Worker {
                 }
                 Err(refusal) => Err(refusal),
             };
-            // The worker may have gone; then its client hears nothing, and sends the message again.
+            // If the worker has gone, the client gets no reply and sends the message again.
             let _ = answers.send((answer(prefix.number, stored), Some(place)));
             drop(held);
         });
@@ -298,7 +298,7 @@ async fn join(
     })
 }
 
-/// Waits for the rest of a frame, which takes memory: a worker that holds still amid a frame holds it no longer than [`FRAME_PATIENCE`].
+/// Waits for the rest of a frame. A frame takes memory, so a worker may pause amid a frame for [`FRAME_PATIENCE`] at most.
 async fn in_time<T>(read: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     tokio::time::timeout(FRAME_PATIENCE, read).await?
 }
@@ -360,7 +360,7 @@ async fn tell_state(mut states: watch::Receiver<Option<u8>>, answers: &Unbounded
     }
 }
 
-/// Sends answers, those that wait at once in one write.
+/// Sends answers, all waiting answers in a single write.
 async fn send(mut to: Writing<UnixStream>, mut answers: UnboundedReceiver<Said>) {
     let mut octets = Vec::new();
     while let Some((answer, place)) = answers.recv().await {

@@ -1,4 +1,4 @@
-//! Whose a request is: the name that it was sent to, and the local domain of the name.
+//! The addressee of a request: the requested name, and the local domain of the name.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ fn is_local(domains: &Domains, domain: &DomainName) -> bool {
     }
 }
 
-/// The name that a request was sent to: that of the target, or else of the field (RFC 9112 section 3.2.2). A request with
+/// The requested name: the name of the target, or else of the field (RFC 9112 section 3.2.2). A request with
 /// several fields has none.
 fn host<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
     if let Some(authority) = uri.authority() {

@@ -19,7 +19,7 @@ pub(crate) const fn refused(status: StatusCode, why: &'static str) -> Refusal {
     Refusal { status, why }
 }
 
-/// The answer for names and domains that are none of this system's.
+/// The answer for names and domains foreign to the system.
 pub(crate) const fn unknown() -> Refusal {
     refused(StatusCode::NOT_FOUND, "unknown name")
 }

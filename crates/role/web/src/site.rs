@@ -173,7 +173,7 @@ impl Site {
         }
     }
 
-    /// Reads the list if it is another file than the known one. A list that cannot be read changes nothing.
+    /// Reads the list if the file has changed. After a failed read, the known list remains.
     fn look(&self, known: &mut Option<Stamp>) {
         let stamp = published::stamp(&self.list);
         if stamp == *known {

@@ -15,7 +15,7 @@ const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
 /// Opens the archive, if the settings want one.
 ///
-/// Blocks while the archive repairs what a crash has left. Nothing else needs the thread meanwhile: ports and queues are
+/// Blocks while the archive is repaired after a crash. Nothing else needs the thread meanwhile: ports and queues are
 /// served only behind the opening. The supervisor, which kills a silent role, gets signs of life from the repair.
 ///
 /// # Errors

@@ -1,8 +1,8 @@
 //! Memory for units that peers and programs are sending, shared by all associations and all connections of the socket.
 //!
-//! A unit says its length at its end alone, so units that begin together could use the memory up with none of them complete. Room for the rest of
-//! the oldest unit is therefore kept free ([`ledger`]): the oldest unit waits for nothing but complete units, which leave when they are safe, and others that find no
-//! room are not read meanwhile, which holds their senders. A unit that has been the oldest for [`ledger::TURN`] while others wait gives way to them, so that a sender who drips holds nobody.
+//! The length of a unit is known at the end alone, so several new units could use the memory up with no unit complete. Room for the rest of
+//! the oldest unit is therefore kept free ([`ledger`]): the oldest unit waits for complete units only, and complete units leave when safe. Units without
+//! room are not read meanwhile, so the senders pause. A unit gives way after [`ledger::TURN`] as the oldest while further units wait, so a slow sender blocks no other sender.
 
 mod ledger;
 
@@ -46,7 +46,7 @@ impl Budget {
         self.ledger.borrow().held()
     }
 
-    /// The share of a unit that begins, of a peer (by its name) or of another sender (`gateway:NAME`, `local`).
+    /// The share of a new unit, of a peer (by name) or of another sender (`gateway:NAME`, `local`).
     pub(crate) fn share(self: &Rc<Self>, peer: &str) -> Share {
         let called = Rc::<Notify>::default();
         let serial = self.ledger.borrow_mut().begin(peer, Rc::clone(&called));
@@ -87,7 +87,7 @@ impl Share {
         self.budget.ledger.borrow_mut().set(self.serial, octets);
     }
 
-    /// Waits until the unit may have so many octets. `give_way` frees memory of units that nobody sends at the moment, if there are any.
+    /// Waits until the unit may have so many octets. `give_way` frees memory of units without a sender at the moment, if there are any.
     /// False: the unit has waited for [`WAIT`] in vain.
     pub(crate) async fn grow_in_turn(
         &self,
@@ -121,12 +121,12 @@ impl Share {
         }
     }
 
-    /// Told when the unit has to give way: it has been the oldest for too long while others wait.
+    /// Notified when the unit has to give way, after too long as the oldest while further units wait.
     pub(crate) fn called(&self) -> Rc<Notify> {
         Rc::clone(&self.called)
     }
 
-    /// Nothing more comes for now: the octets stay counted, and nothing is kept free for the rest of the unit.
+    /// No more octets come for now: the octets stay counted, and no room is kept free for the rest of the unit.
     pub(crate) fn rest(&self) {
         self.budget.ledger.borrow_mut().rest(self.serial);
         self.budget.freed.notify_waiters();

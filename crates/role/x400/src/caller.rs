@@ -1,4 +1,4 @@
-//! An association that a peer has opened, from its bind to its end.
+//! An association opened by a peer, from bind to end.
 
 use std::net::SocketAddr;
 

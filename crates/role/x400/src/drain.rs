@@ -47,7 +47,7 @@ fn open(settings: &Arc<Settings>) -> Result<Process, X400Error> {
         Ok(_) => settings.drain_trace_directory(),
         Err(_) => x400.trace_folder(),
     };
-    // Nobody receives here: a peer that sends over an association of the drain keeps its units.
+    // The drain receives no units: a peer with units for an association of the drain keeps the units.
     let (incoming, _) = mpsc::channel(1);
     let tls = ServerTls::new(settings)?;
     Process::open(Arc::clone(settings), incoming, &trace, &tls)

@@ -68,7 +68,7 @@ pub(crate) async fn file(
     })
 }
 
-/// Writes aside, syncs and renames. The id names the file, so that a unit that is written again replaces itself.
+/// Writes aside, syncs and renames. The id names the file, so a second write of a unit replaces the first.
 fn write(folder: &Path, trace: TraceId, pieces: &[Bytes]) -> io::Result<PathBuf> {
     if !folder.is_dir() {
         std::fs::create_dir_all(folder)?;

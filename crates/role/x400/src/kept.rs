@@ -1,4 +1,4 @@
-//! Memory of transfers that broke off: their octets wait for a resumption, a bounded number for a bounded time.
+//! Memory of interrupted transfers: the octets wait for a resumption, a bounded number for a bounded time.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ struct Entry {
 pub(crate) struct Kept(RefCell<VecDeque<Entry>>);
 
 impl Kept {
-    /// Keeps the octets that a history has of an activity. The oldest go first; their senders begin anew.
+    /// Keeps the octets of an activity in a history. The oldest octets go first; the senders begin anew.
     pub(crate) fn keep(&self, history: &Rc<RefCell<History>>, activity: Activity, share: Share) {
         self.forget_old();
         // Without the name of a session nothing is found again.
@@ -55,7 +55,7 @@ impl Kept {
             .retain(|entry| entry.activity != *activity);
     }
 
-    /// Gives up the oldest transfer, or the oldest of the same peer, if there is one: a unit that is coming needs the memory.
+    /// Gives up the oldest transfer, or the oldest of the same peer, if any: an incoming unit needs the memory.
     pub(crate) fn give_way(&self, coming: &Share, shortage: Shortage) -> bool {
         let mut entries = self.0.borrow_mut();
         let helps = |entry: &Entry| shortage == Shortage::Common || entry.share.is_of(coming);

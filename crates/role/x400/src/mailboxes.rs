@@ -135,7 +135,7 @@ impl Session for Filing {
             });
         };
         let attempt = self.sending.send(&inner, mail, begin).await?;
-        // One mailbox, whose answer counts for all addresses of its user.
+        // A mailbox; the answer counts for all addresses of the user.
         let result = attempt.results.first().cloned().unwrap_or_else(unreadable);
         Ok(everybody(count, &result))
     }

@@ -1,4 +1,4 @@
-//! Associations that this MTA opens: a pool for each peer, made when the first message wants to leave.
+//! Associations opened by the MTA: a pool for each peer, made for the first message to leave.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -85,7 +85,7 @@ pub(crate) enum Unreached {
 }
 
 impl Peers {
-    /// The peers of the settings. Associations of this MTA over which they send go to `incoming`.
+    /// The peers of the settings. Associations of the MTA with transfers from the peers go to `incoming`.
     pub(crate) fn new(
         resolver: Resolver,
         x400: &X400,
@@ -106,7 +106,7 @@ impl Peers {
         }
     }
 
-    /// Applies other settings: later associations have the new terms. Peers whose terms are the same keep their associations.
+    /// Applies changed settings: later associations have the new terms. Peers with unchanged terms keep the associations.
     pub(crate) fn set(&self, x400: &X400, reach: BTreeMap<String, Reach>) {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;

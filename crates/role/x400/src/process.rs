@@ -1,4 +1,4 @@
-//! State that exists once per process. All tasks run on one thread, so no locks are needed.
+//! State of the process. All tasks run on a single thread, so no locks are needed.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -56,7 +56,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Opens everything that the MTA needs besides a group of queues. Associations of this MTA over which peers send go to
+    /// Opens all resources of the MTA besides a group of queues. Associations of the MTA with transfers from peers go to
     /// `incoming`, trace events to the folder `trace`. Peers that ask are shown a certificate of `tls`.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ impl<'a, H: Host> Receiver<'a, H> {
         activity: Activity,
         begun: Partial,
     ) -> bool {
-        // Octets of a transfer that continues are counted anew, before anybody else can have their room.
+        // Octets of a continued transfer are counted anew, before another sender can have the room.
         let share = self.host.budget().share(self.peer);
         share.hold(begun.length());
         if let Err(why) = self.host.ready() {
@@ -192,7 +192,7 @@ impl<'a, H: Host> Receiver<'a, H> {
         open.break_off().await;
     }
 
-    /// Answers a peer that wants to continue a transfer, and receives the rest. True: the unit is safe by that.
+    /// Answers a peer's request to continue a transfer, and receives the rest. True: the unit is now safe.
     pub(crate) async fn resume(&self, open: &mut OpenAssociation, resumption: Resumption) -> bool {
         let known = self.history.borrow_mut().resumed(&resumption);
         match known {

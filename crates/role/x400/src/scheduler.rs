@@ -17,7 +17,7 @@ pub(crate) async fn run(group: Rc<Group>) {
     group.deliver(serve).await;
 }
 
-/// Runs one worker of one queue until the queue has been empty for a while or the destination fails.
+/// Runs a worker of a queue until the queue has been empty for a while or the destination fails.
 async fn serve(mut worker: Worker<GroupHost<Process>>) {
     let group = Rc::clone(worker.group());
     let Some(destination) = worker.destination() else {

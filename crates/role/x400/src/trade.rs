@@ -51,7 +51,7 @@ impl Trade for Process {
         self.fresh_id()
     }
 
-    /// The MTA sends one report for a message; a message that is reported more than once has more recipients.
+    /// The MTA sends one report for a message; a message reported more than once has more recipients.
     fn may_report(&self, _report: &Report, _about: TraceId) -> bool {
         true
     }

@@ -1,5 +1,5 @@
-//! Connections that have not bound yet. Strangers can hold them, so they have a bound of their own: beyond it the oldest one of the
-//! address with most of them is closed.
+//! Connections before the bind. Strangers can hold such connections, so a separate bound applies. Beyond the bound, the oldest connection of the
+//! address with most connections is closed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};

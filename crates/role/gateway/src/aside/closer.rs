@@ -10,7 +10,7 @@ use std::thread::Builder;
 
 /// Files that wait for the close, and so descriptors beside those of the messages.
 const WAITING_MAX: usize = 256;
-/// Octets in the files that wait, beyond `limits.body_disk_max`; a larger file is closed by its owner.
+/// Octets in the waiting files, beyond `limits.body_disk_max`; a larger file is closed by the owner.
 const OCTETS_MAX: u64 = 256 << 20;
 
 /// The way to the thread. The thread ends with the last clone.

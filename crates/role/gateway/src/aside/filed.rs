@@ -36,7 +36,7 @@ impl Drop for Filed {
 }
 
 impl Filed {
-    /// The file goes to the data folder; `held` is its share of the room for all such files, and `closer` closes the file.
+    /// The file goes to the data folder; `held` is the share of the room for all files of long messages, and `closer` closes the file.
     pub(crate) const fn new(settings: Arc<Settings>, held: Share, closer: Closer) -> Self {
         Self {
             settings,

@@ -1,7 +1,7 @@
 //! The room of a courier for messages: how many octets the courier holds at once.
 //!
-//! Short messages have a room of their own, so that no long message is ahead of a short one. A site has at most half of either room, so that the
-//! next hops of one site leave room for the mail of the others.
+//! Short messages have a separate room, so no long message is ahead of a short message. A site has at most half of either room, so the
+//! next hops of a site leave room for the mail of further sites.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -145,7 +145,7 @@ fn addresses(all: &[Destination], octets: u64) -> Vec<String> {
     addresses
 }
 
-/// The name of this gateway in identifiers: gateways with the same host name report different counts.
+/// The name of this gateway in identifiers: gateways with equal host names report different counts.
 fn system(settings: &Settings) -> String {
     let (name, hostname) = (&settings.gateway.name, &settings.hostname);
     let is_label = name.len() <= 63

@@ -49,7 +49,7 @@ pub(super) async fn count(process: &Process, files: Option<&Files>) {
     }
 }
 
-/// The destinations of a domain's TLSRPT record. The domain may name destinations elsewhere: a report has nothing that concerns others.
+/// The destinations of a domain's TLSRPT record. The domain may name destinations elsewhere: a report has no data about further domains.
 pub(super) async fn destinations(
     names: &Names,
     domain: &str,

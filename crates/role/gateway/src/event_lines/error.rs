@@ -33,7 +33,7 @@ impl fmt::Display for EventTargetError {
 }
 
 impl Error for EventTargetError {
-    /// The display holds the text of the direct cause already; what is behind that follows here.
+    /// The display holds the text of the direct cause already; the deeper causes follow here.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Secret { source, .. } => source.source(),

@@ -139,7 +139,7 @@ async fn converse(
         }
         Ok(())
     };
-    // The end of one half ends the other; the drop of `waiting` informs all senders that wait.
+    // The end of either half ends both; the drop of `waiting` informs all waiting senders.
     tokio::select! {
         ended = listening => ended,
         ended = writing => ended,

@@ -21,7 +21,7 @@ use crate::steps::at_once;
 
 /// Messages of a page, unless the request says less. The messages of one change stay together, up to 255 more.
 const PAGE: u32 = 500;
-/// Messages that a page looks at: the page ends then, also if it is not full.
+/// Messages inspected for a page: the page ends then, even if not full.
 const LOOKED_AT: usize = 2_000;
 /// UIDs and Message-IDs in a request.
 const UIDS_MAX: usize = 1_000;
@@ -29,7 +29,7 @@ const MESSAGE_IDS_MAX: usize = 100;
 /// Octets of a field that are shown.
 const FIELD_OCTETS_MAX: usize = 1_024;
 
-/// An expunged message that is kept. Fields of the header are as the message has them, not decoded and cut.
+/// A kept expunged message. Header fields are as in the message, neither decoded nor cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExpungedRow {
     pub(crate) mailbox: String,

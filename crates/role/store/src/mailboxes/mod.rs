@@ -1,4 +1,4 @@
-//! Mailboxes for administrators: lists of them, their expunged messages that are kept, and bringing these back.
+//! Mailboxes for administrators: lists of mailboxes, the kept expunged messages, and the restoration of expunged messages.
 
 mod expunged;
 mod undelete;

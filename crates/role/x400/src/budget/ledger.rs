@@ -46,7 +46,7 @@ pub(crate) struct Ledger {
     units: BTreeMap<u64, Unit>,
     /// Units that wait for room.
     waiting: isize,
-    /// The oldest unit and since when others wait for it: of all peers under an empty name, else of one peer.
+    /// The oldest unit and since when further units wait: of all peers under an empty name, else of a single peer.
     turns: BTreeMap<Rc<str>, (u64, Instant)>,
 }
 
@@ -106,7 +106,7 @@ impl Ledger {
     }
 
     /// Whether a unit may have so many octets among the units of a kind: a unit alone may, the oldest one within the bound, and another one if the rest of the
-    /// oldest still finds room. So units that are complete, and nothing else, can hold the oldest one back.
+    /// oldest still finds room. So only complete units can hold the oldest unit back.
     fn has_room(
         &self,
         serial: u64,
@@ -136,7 +136,7 @@ impl Ledger {
         }
     }
 
-    /// A unit waits: the oldest unit whose rest it waits for, if the turn of that one is over. The oldest itself waits for complete units.
+    /// For a waiting unit: the oldest unit in the way, if the turn of the oldest unit is over. The oldest unit itself waits for complete units.
     pub(crate) fn late(
         &mut self,
         serial: u64,

@@ -11,7 +11,7 @@ use vere_x400::{Apdu, ContentType, OrAddress, PerMessageIndicators};
 /// Characters of a subject (`ub-subject-field` of X.420 is 128).
 const SUBJECT_MAX: usize = 128;
 
-/// A message of these fields, or what is wrong with them.
+/// A message from the fields, or the fault in the fields.
 pub(super) fn message(
     site: &Site,
     fields: &Message,
@@ -64,7 +64,7 @@ pub(super) fn message(
         .map_err(|error| error.to_string())
 }
 
-/// A probe of these fields, or what is wrong with them.
+/// A probe from the fields, or the fault in the fields.
 pub(super) fn probe(site: &Site, fields: &Probe, id: &str) -> Result<Apdu, String> {
     let submission = Submission {
         originator: address("originator", &fields.originator)?,

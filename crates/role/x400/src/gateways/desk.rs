@@ -42,7 +42,7 @@ pub(crate) trait Desk: 'static {
     /// The memory of coming units.
     fn budget(&self) -> &Rc<Budget>;
 
-    /// The memory of transfers that broke off, which give way to units that come.
+    /// The memory of interrupted transfers; such transfers give way to incoming units.
     fn kept(&self) -> &Kept;
 
     /// A new identifier for a message of this MTA.

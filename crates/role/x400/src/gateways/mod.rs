@@ -1,7 +1,7 @@
 //! The socket of the gateway API (docs/internals/attach.md).
 //!
 //! `listen` accepts connections, `connection` serves one, `compose` makes messages and probes of plain fields, `courier`
-//! gives the messages of a queue to an attached gateway, [`Gateways`](crate::attached::Gateways) knows who is attached. What they need of the MTA is the
+//! gives the messages of a queue to an attached gateway, [`Gateways`](crate::attached::Gateways) knows the attached gateways. The modules use the MTA through the
 //! trait [`Desk`].
 
 mod compose;

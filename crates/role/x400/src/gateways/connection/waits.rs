@@ -47,7 +47,7 @@ impl Waits {
         }
     }
 
-    /// The connection ends: the client has one span for the rest of its output, and owes nothing else.
+    /// The connection ends: the client has a single span for the remaining output, and owes no more.
     pub(super) fn ended(&mut self, now: Instant) {
         self.end.get_or_insert(now + STALL);
         (self.attach, self.read, self.write) = (None, None, None);
