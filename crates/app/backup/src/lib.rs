@@ -1,10 +1,10 @@
-//! Backups of a running system, and what is restored from them: `vere backup` and `vere restore`.
+//! Backups of a running system, and restores from backups: `vere backup` and `vere restore`.
 //!
-//! `place` is where backups lie, `seal` encrypts, `repository` has objects named by their content and a `manifest` for
-//! each backup. `take` makes a backup of `sources`: the log of the mail store, held as of one moment, and all other
+//! `place` is where backups lie, `seal` encrypts, `repository` has objects named by content and a `manifest` for each
+//! backup. `take` makes a backup of `sources`: the log of the mail store, held as of a single moment, and all further
 //! files. `unpack` brings files back, for `verify`, `whole` (a new machine) and `mail` (messages, into the running
-//! system). `prune` and `list` look after the backups. docs/internals/backup.md draws the format and says what survives
-//! which crash.
+//! system). `prune` and `list` look after the backups. docs/internals/backup.md draws the format and lists the effects
+//! of crashes.
 
 mod args;
 mod fault;
@@ -35,7 +35,7 @@ use vere_settings::Settings;
 use args::BackupCommand;
 pub use args::{BackupArgs, RestoreArgs};
 
-/// The settings of a running system, and their file.
+/// The settings of a running system, and the settings file.
 pub type Loaded = (PathBuf, Arc<Settings>);
 
 /// Runs `vere backup`; `load` gives the settings.
@@ -75,10 +75,10 @@ pub fn backup(
     }
 }
 
-/// Runs `vere restore`; `load` gives the settings of the running system, which mail alone needs.
+/// Runs `vere restore`; `load` gives the settings of the running system, needed only to restore mail.
 ///
 /// # Errors
-/// When the backup cannot be read, or its files not be written.
+/// When the backup cannot be read, or the files cannot be written.
 pub fn restore(
     args: &RestoreArgs,
     load: impl FnOnce() -> Result<Loaded, Failure>,

@@ -1,7 +1,7 @@
 //! `vere restore --account`: mail of a backup, as new messages of the running system.
 //!
-//! The mail store of the backup is unpacked and opened beside the running one; messages go through the socket by which
-//! `vere import` adds messages, with its record of what is done.
+//! The mail store of the backup is unpacked and opened beside the running store; messages go through the socket of
+//! `vere import`, with the same record of finished steps.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ use crate::unpack::Unpack;
 /// Restores mail.
 ///
 /// # Errors
-/// When the backup has no such mail, or the running system does not take it.
+/// When the backup has no such mail, or the running system does not accept the mail.
 pub(crate) fn run(
     args: &RestoreArgs,
     account: &AccountName,
@@ -73,7 +73,7 @@ pub(crate) fn run(
     vere_transfer::bring(Box::new(shelved), way, settings)
 }
 
-/// The same for each run of the same restore, which goes on where an earlier one ended.
+/// Equal for each run of the same restore: a run continues where an earlier run ended.
 fn identity(manifest: &Manifest, account: &AccountName, messages: &[String]) -> String {
     let log = manifest.log.as_ref().map_or("", |log| log.id.as_str());
     let made = manifest.made;
@@ -84,7 +84,7 @@ fn identity(manifest: &Manifest, account: &AccountName, messages: &[String]) -> 
     )
 }
 
-/// A Message-ID without its brackets.
+/// A Message-ID without the brackets.
 fn plain(id: &str) -> String {
     id.trim()
         .trim_start_matches('<')
@@ -98,7 +98,7 @@ struct Mail {
     mailboxes: Vec<ShelfMailbox>,
     messages: Vec<ShelfMessage>,
     open: usize,
-    /// The Message-IDs that are wanted; all, if there are none.
+    /// The wanted Message-IDs; if empty, all messages are wanted.
     wanted: HashSet<String>,
 }
 
@@ -108,7 +108,7 @@ impl Mail {
         mailbox.ok_or_else(|| Failure::new("there is no such mailbox"))
     }
 
-    /// Leaves out the mailboxes without a wanted message, which a restore would create empty.
+    /// Leaves out the mailboxes without a wanted message: a restore would create empty mailboxes.
     fn leave_out(&mut self) -> Result<(), Failure> {
         if self.wanted.is_empty() {
             return Ok(());
@@ -132,7 +132,7 @@ impl Mail {
         if self.wanted.is_empty() {
             return true;
         }
-        // A message that is damaged has no Message-ID that could be read.
+        // A damaged message has no readable Message-ID.
         let octets = self.shelf.read(mailbox, message).unwrap_or_default();
         let mut ids = vere_mime::fields(&octets).filter(|field| field.is("Message-ID"));
         ids.any(|id| {

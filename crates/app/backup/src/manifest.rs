@@ -1,4 +1,4 @@
-//! The list of one backup: every file with its pieces.
+//! The list of a backup: every file with the file's pieces.
 
 use serde::{Deserialize, Serialize};
 use vere_process::failure::Failure;
@@ -7,16 +7,16 @@ use vere_process::failure::Failure;
 pub(crate) const VERSION: u32 = 1;
 /// The beginning of the first line.
 const HEAD: &str = "vere-backup-manifest";
-/// The longest list that is read: some ten terabytes of mail.
+/// The longest accepted list: some ten terabytes of mail.
 pub(crate) const OCTETS_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Octets of a piece; the last one of a file may be shorter.
+/// Octets of a piece; the last piece of a file may be shorter.
 pub(crate) const PIECE_OCTETS: usize = 4 * 1024 * 1024;
 
-/// A piece of a file: the content of one object.
+/// A piece of a file: the content of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Piece(
-    /// Its octets.
+    /// The number of octets.
     pub(crate) u64,
     /// The name of the object, in hexadecimal digits.
     pub(crate) String,
@@ -31,14 +31,14 @@ impl Piece {
     }
 }
 
-/// The identity of a file on the disk that was read.
+/// The identity of a read file on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Mark {
-    /// Its number on the file system.
+    /// The number of the file on the file system.
     pub(crate) inode: u64,
-    /// When it was made, in nanoseconds since 1970, where the file system tells.
+    /// Creation time of the file, in nanoseconds since 1970, if known to the file system.
     pub(crate) born: Option<i128>,
-    /// When its content and its metadata changed last, in nanoseconds since 1970.
+    /// Times of the last change of content (`modified`) and of metadata (`changed`), in nanoseconds since 1970.
     pub(crate) modified: i128,
     pub(crate) changed: i128,
 }
@@ -58,7 +58,7 @@ pub(crate) struct LogFile {
 pub(crate) struct Log {
     /// The id of the log, in hexadecimal digits.
     pub(crate) id: String,
-    /// Everything before this position is in the backup.
+    /// All content before this position is in the backup.
     pub(crate) synced: u64,
     pub(crate) files: Vec<LogFile>,
 }
@@ -67,10 +67,10 @@ pub(crate) struct Log {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Root {
-    /// In the data directory; the path is relative to it.
+    /// In the data directory; the path is relative to the data directory.
     Data,
-    /// In the data directory, and of no use on another machine: the register of spool groups names logs that no backup
-    /// has. A restore puts it aside.
+    /// In the data directory, and of no use on a different machine: the register of spool groups names logs outside of
+    /// every backup. A restore puts the register aside.
     Aside,
     /// Elsewhere; the path is absolute.
     Outside,
@@ -88,7 +88,7 @@ pub(crate) struct Plain {
     pub(crate) pieces: Vec<Piece>,
 }
 
-/// Messages that wait for delivery, which no backup has.
+/// Messages waiting for delivery, outside of every backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Queues {
     /// Always false: the spool's records are short-lived, and lie on several nodes.
@@ -97,13 +97,13 @@ pub(crate) struct Queues {
     pub(crate) messages: Option<u64>,
 }
 
-/// One backup.
+/// A backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) version: u32,
     /// Counts the backups of a place, from 1.
     pub(crate) number: u64,
-    /// The time of its point, in milliseconds since 1970.
+    /// The time of the backup's point, in milliseconds since 1970.
     pub(crate) made: u64,
     /// The version of the program.
     pub(crate) program: String,

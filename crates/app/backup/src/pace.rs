@@ -1,4 +1,4 @@
-//! The rate of a backup, which shares its disk with deliveries.
+//! The rate of a backup, for a disk shared with deliveries.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ impl Pace {
         }
     }
 
-    /// Notes moved octets, and waits until the rate allows this many.
+    /// Notes moved octets, and waits until the rate allows the number.
     pub(crate) fn moved(&mut self, octets: u64, bar: &ProgressBar) {
         bar.inc(octets);
         self.done += octets;

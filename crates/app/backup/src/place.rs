@@ -1,4 +1,4 @@
-//! Where a backup lies: named octet strings that are written whole or not at all.
+//! The place of a backup: named octet strings, written whole or not at all.
 
 pub(crate) mod directory;
 
@@ -13,16 +13,16 @@ use vere_process::failure::Failure;
 pub(crate) struct Entry {
     /// The name within the place, with `/` between folders.
     pub(crate) path: String,
-    /// Its length.
+    /// The length of the entry.
     pub(crate) octets: u64,
 }
 
 /// How a place is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// Entries are only read: others may read meanwhile.
+    /// Entries are only read: several commands may read at a time.
     Reading,
-    /// Entries are added or removed: by one command at a time.
+    /// Entries are added or removed: by a single command at a time.
     Writing,
 }
 
@@ -31,10 +31,10 @@ pub(crate) trait Place: Debug {
     /// The place as the operator named it.
     fn name(&self) -> String;
 
-    /// Takes the place until the result is dropped, or its process ends.
+    /// Takes the place until the result is dropped, or the process ends.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] while another command uses the place; other errors of the system.
+    /// [`io::ErrorKind::WouldBlock`] while a different command uses the place; further errors of the system.
     fn lock(&self, usage: Use) -> io::Result<Box<dyn Any>>;
 
     /// Reads an entry of at most `max` octets.
@@ -50,7 +50,7 @@ pub(crate) trait Place: Debug {
     /// Errors of the system.
     fn write(&self, path: &str, octets: &[u8]) -> io::Result<()>;
 
-    /// Removes an entry, which may be absent.
+    /// Removes an entry, if present.
     ///
     /// # Errors
     /// Errors of the system.

@@ -4,7 +4,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::ShownArgs;
 
-/// A bar that counts octets; hidden where standard error is no terminal.
+/// A bar with a count of octets; hidden where standard error is no terminal.
 pub(crate) fn bar(shown: &ShownArgs, what: &'static str, octets: u64) -> ProgressBar {
     let target = match shown.quiet {
         true => ProgressDrawTarget::hidden(),

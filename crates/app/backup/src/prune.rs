@@ -1,7 +1,7 @@
 //! `vere backup prune`: removes old backups.
 //!
-//! Lists go first, and that is safe before any object goes. An object goes only when all remaining lists were read and
-//! none has it. So a prune that is killed loses nothing that a list refers to; the next one finishes.
+//! Lists are removed first, and the removal is synced before any object goes. An object goes only when all remaining
+//! lists were read and no list has the object. So a killed prune loses no listed object; the next prune finishes.
 
 use std::collections::HashSet;
 
@@ -19,10 +19,10 @@ use crate::repository::Repository;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Removes backups, and the objects that no other backup needs.
+/// Removes backups, and the objects that no remaining backup needs.
 ///
 /// # Errors
-/// When a list cannot be read: nothing is removed then. When the place cannot be written.
+/// When a list cannot be read: the prune then removes no backup and no object. When the place cannot be written.
 pub(crate) fn run(
     place: &PlaceArgs,
     keep: (Option<u64>, Option<u64>),
@@ -88,7 +88,7 @@ pub(crate) fn run(
     Ok(Outcome::Print(text))
 }
 
-/// The numbers of the backups that stay: the newest ones, those of the last days, and the newest one in any case.
+/// The numbers of the kept backups: the newest backups, the backups of the last days, and always the newest backup.
 fn stays(all: &[Manifest], (keep, days): (Option<u64>, Option<u64>), now: u64) -> HashSet<u64> {
     let newest = usize::try_from(keep.unwrap_or(0).max(1)).unwrap_or(usize::MAX);
     let newest = all.iter().rev().take(newest);

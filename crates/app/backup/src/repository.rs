@@ -1,10 +1,10 @@
-//! The backups of a place: objects named by their content, and a list for each backup.
+//! The backups of a place: objects named by content, and a list for each backup.
 //!
 //! ```text
-//! vere-backup.json         what the place is, and how it is encrypted; written first
-//! objects/ab/abcd...       a piece of a file, named by the BLAKE3 hash of its content (keyed in an encrypted place)
-//! manifests/00000007       the list of backup 7; written last, when all its objects are safe
-//! lock                     who writes holds it
+//! vere-backup.json         the kind of the place, and the encryption; written first
+//! objects/ab/abcd...       a piece of a file, named by the BLAKE3 hash of the content (keyed in an encrypted place)
+//! manifests/00000007       the list of backup 7; written last, when all objects of the backup are safe
+//! lock                     held by the writing command
 //! ```
 
 use std::any::Any;
@@ -28,7 +28,7 @@ const VERSION: u32 = 1;
 const OBJECTS: &str = "objects";
 const MANIFESTS: &str = "manifests";
 
-/// What a place is.
+/// The kind of a place.
 #[derive(Debug, Serialize, Deserialize)]
 struct Identity {
     format: String,
@@ -36,7 +36,7 @@ struct Identity {
     encryption: Option<Sealing>,
 }
 
-/// The secret of an encrypted place, asked for when it is needed.
+/// The secret of an encrypted place, asked for when needed.
 pub(crate) type Ask<'a> = &'a dyn Fn() -> Result<Option<Secret<Vec<u8>>>, Failure>;
 
 /// The backups of a place.
@@ -48,11 +48,11 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// Opens a place, which is made a place for backups if it is empty and shall be written to; `ask` gives the secret of an
-    /// encrypted one.
+    /// Opens a place. An empty place is made a place for backups if `usage` is writing; `ask` gives the secret of an
+    /// encrypted place.
     ///
     /// # Errors
-    /// When there are no backups, another command uses the place, or the secret is another one.
+    /// When there are no backups, the place is in use by a different command, or the secret is wrong.
     pub(crate) fn open(text: &str, usage: Use, ask: Ask<'_>) -> Result<Self, Failure> {
         let place = open_place(text)?;
         let lock = lock(&*place, usage)?;
@@ -110,10 +110,10 @@ impl Repository {
         manifest.map_err(|error| Failure::new(format!("{}/{path}: {error}", self.place.name())))
     }
 
-    /// The backup with this number, or the newest one.
+    /// The backup with the given number, or the newest backup.
     ///
     /// # Errors
-    /// When there is none, or its list cannot be read.
+    /// When there is no such backup, or the list cannot be read.
     pub(crate) fn chosen(&self, number: Option<u64>) -> Result<Manifest, Failure> {
         let numbers = self.numbers()?;
         match number.or_else(|| numbers.last().copied()) {
@@ -126,7 +126,7 @@ impl Repository {
         }
     }
 
-    /// Writes the list of a backup, all objects of which are written: with this call the backup exists.
+    /// Writes the list of a backup after all objects were written: with the list, the backup exists.
     ///
     /// # Errors
     /// When the place cannot be written.
@@ -160,7 +160,7 @@ impl Repository {
         self.place.settle().map_err(wrong(&*self.place, ""))
     }
 
-    /// Removes what killed commands left of their writes.
+    /// Removes unfinished files of killed commands.
     ///
     /// # Errors
     /// When the place cannot be written.
@@ -172,7 +172,7 @@ impl Repository {
         Ok(())
     }
 
-    /// The names of all objects, each with the octets of its content.
+    /// The names of all objects, each with the number of octets of the content.
     ///
     /// # Errors
     /// When the place cannot be read.
@@ -187,7 +187,7 @@ impl Repository {
         Ok(entries.into_iter().filter_map(object).collect())
     }
 
-    /// The name of the object with this content.
+    /// The name of the object with the given content.
     pub(crate) fn name(&self, content: &[u8]) -> String {
         let hash = match &self.keys {
             None => blake3::hash(content),
@@ -212,7 +212,7 @@ impl Repository {
         written.map_err(wrong(&*self.place, &path))
     }
 
-    /// Reads the content of a piece, and compares it with its name.
+    /// Reads the content of a piece, and compares the content with the name.
     ///
     /// # Errors
     /// When the object is absent or damaged, or the place cannot be read.
@@ -259,7 +259,7 @@ impl Repository {
     }
 }
 
-/// Opens the place that the command line names.
+/// Opens the place named on the command line.
 ///
 /// # Errors
 /// When the text names no place.
@@ -303,7 +303,7 @@ fn open_keys(octets: &[u8], text: &str, ask: Ask<'_>) -> Result<Option<Keys>, Fa
     }
 }
 
-/// Makes an empty place one for backups.
+/// Makes an empty place a place for backups.
 fn make(place: &dyn Place, ask: Ask<'_>) -> Result<Option<Keys>, Failure> {
     // Lists without a description could be encrypted.
     let lists = place.list(MANIFESTS).map_err(wrong(place, MANIFESTS))?;

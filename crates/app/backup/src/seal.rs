@@ -3,7 +3,7 @@
 //! A random key of the place is sealed by a key that argon2id (RFC 9106) derives from a passphrase or from the content
 //! of a key file. Three keys are derived from the key of the place by BLAKE3: for the names of objects (a keyed hash of the
 //! content), for objects, and for manifests. Each object and each manifest is sealed by XChaCha20-Poly1305 with a random
-//! nonce in front; its name is authenticated with it, so that none passes for another one.
+//! nonce in front; the name is authenticated with the content, so that no object passes for a different object.
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
@@ -14,17 +14,17 @@ use vere_units::Secret;
 
 /// Octets of a nonce.
 const NONCE: usize = 24;
-/// Octets by which a sealed text is longer.
+/// Octets added to a text by a seal.
 pub(crate) const SEAL_OCTETS: usize = NONCE + 16;
 /// The cost of a guess: 64 MiB and three passes (RFC 9106 section 4, second choice).
 const MEMORY_KIB: u32 = 64 * 1024;
 const PASSES: u32 = 3;
 const LANES: u32 = 4;
-/// The most that a place may ask of this machine.
+/// Limits of memory and passes for the key derivation of a place.
 const MEMORY_KIB_MAX: u32 = 1024 * 1024;
 const PASSES_MAX: u32 = 16;
 
-/// How the key of a place is derived and sealed, as its file says.
+/// How the key of a place is derived and sealed, as in the file of the place.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Sealing {
     /// `argon2id`.
@@ -85,7 +85,7 @@ impl Sealing {
     /// Opens the key of a place.
     ///
     /// # Errors
-    /// When the secret is another one, or the file of the place asks for too much.
+    /// When the secret is wrong, or the file of the place asks for too much memory or too many passes.
     pub(crate) fn open(&self, secret: &Secret<Vec<u8>>) -> Result<Keys, Failure> {
         let sealed = unhex(&self.key).ok_or_else(damaged)?;
         let outer = self.derive(secret)?;
@@ -129,7 +129,7 @@ impl Keys {
         }
     }
 
-    /// The name of an object with this content.
+    /// The name of an object with the given content.
     pub(crate) fn name(&self, content: &[u8]) -> blake3::Hash {
         blake3::keyed_hash(&self.names, content)
     }
@@ -141,7 +141,7 @@ impl Keys {
         }
     }
 
-    /// Seals a text under its name.
+    /// Seals a text under a name.
     ///
     /// # Errors
     /// When there are no random numbers.
@@ -149,7 +149,7 @@ impl Keys {
         seal(self.cipher(what), name.as_bytes(), text)
     }
 
-    /// Opens a sealed text; `None` if it was changed, or sealed under another name or key.
+    /// Opens a sealed text; `None` if the text was changed, or sealed under a different name or key.
     pub(crate) fn unseal(&self, what: Sealed, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         unseal(self.cipher(what), name.as_bytes(), sealed)
     }

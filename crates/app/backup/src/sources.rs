@@ -1,4 +1,4 @@
-//! What is read for a backup.
+//! The files read for a backup.
 
 pub(crate) mod files;
 pub(crate) mod log;

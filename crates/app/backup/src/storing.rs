@@ -1,4 +1,4 @@
-//! Pieces on their way into a place: each content once.
+//! Pieces on the way into a place: each content once.
 
 use std::collections::HashMap;
 
@@ -17,16 +17,16 @@ pub(crate) struct Counts {
     pub(crate) read: u64,
     /// Octets taken over from the backup before, unread.
     pub(crate) reused: u64,
-    /// Octets of new objects, and their number.
+    /// Octets of new objects, and the number of new objects.
     pub(crate) stored: u64,
     pub(crate) objects: u64,
 }
 
-/// Stores the pieces of one backup.
+/// Stores the pieces of a backup.
 #[derive(Debug)]
 pub(crate) struct Storing<'a> {
     repository: &'a Repository,
-    /// The objects that are there, with their octets.
+    /// The objects in the place, with the octets of each.
     present: HashMap<String, u64>,
     bar: &'a ProgressBar,
     pace: Pace,
@@ -50,24 +50,24 @@ impl<'a> Storing<'a> {
         })
     }
 
-    /// Whether all these objects are there, as far as their lengths tell.
+    /// Whether the place has all objects of the pieces, judged by length.
     pub(crate) fn has_all(&self, pieces: &[Piece]) -> bool {
         let has = |Piece(octets, name): &Piece| self.present.get(name) == Some(octets);
         pieces.iter().all(has)
     }
 
-    /// Notes octets that the backup before has.
+    /// Notes octets already in the previous backup.
     pub(crate) fn reuse(&mut self, octets: u64) {
         self.counts.reused += octets;
         self.bar.inc(octets);
     }
 
-    /// Notes octets that were read and belong to no new piece.
+    /// Notes read octets without a new piece.
     pub(crate) const fn note_read(&mut self, octets: u64) {
         self.counts.read += octets;
     }
 
-    /// Stores a piece that was read, unless the place has it.
+    /// Stores a piece, unless already in the place.
     ///
     /// # Errors
     /// When the place cannot be written.

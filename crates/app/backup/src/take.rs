@@ -1,7 +1,7 @@
 //! `vere backup PLACE`: makes a backup while everything runs.
 //!
-//! The point of the backup is the moment at which the store's log is held. Objects come first, the list last: a backup
-//! that is killed leaves objects alone, which the next one finds and `vere backup prune` removes.
+//! The point of the backup is the moment at which the store's log is held. Objects come first, the list last: a killed
+//! backup leaves only objects. The next backup finds the objects, and `vere backup prune` removes unused objects.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,10 +24,10 @@ use crate::sources::files::Files;
 use crate::sources::log::Held;
 use crate::storing::{Counts, Storing};
 
-/// Queues that are asked for at once.
+/// Number of queues asked for at once.
 const QUEUES: usize = 1_000;
 
-/// What a backup did, for programs.
+/// The result of a backup, for programs.
 #[derive(Debug, Serialize)]
 struct Report {
     number: u64,
@@ -107,14 +107,14 @@ pub(crate) fn run(
     )
 }
 
-/// The newest backup, from which unchanged files are taken over. One whose list is damaged costs reading everything.
+/// The newest backup, the source of unchanged files. After damage to the list, all files are read again.
 fn newest(repository: &Repository, numbers: &[u64]) -> Option<Manifest> {
     let manifest = repository.manifest(*numbers.last()?);
     let told = |error: &Failure| tracing::warn!(%error, "everything is read again");
     manifest.inspect_err(told).ok()
 }
 
-/// Stores the log, and makes sure that it was held to the end.
+/// Stores the log, and makes sure that the log was held to the end.
 fn copied(held: Held, storing: &mut Storing<'_>, known: Option<&Log>) -> Result<Log, Failure> {
     let log = held.store(storing, known)?;
     held.release()?;

@@ -12,7 +12,7 @@ use crate::fault::at;
 use crate::manifest::{Log, Piece, Plain, Root};
 use crate::repository::Repository;
 
-/// The folder, in the data directory, of files from outside of it.
+/// The directory, below the data directory, of files from outside.
 pub(crate) const OUTSIDE: &str = "restored";
 
 /// Writes files of a backup.
@@ -40,7 +40,7 @@ impl Unpack<'_> {
         sync(&folder)
     }
 
-    /// Writes another file below a data directory, and returns its path.
+    /// Writes a plain file below a data directory, and returns the path.
     ///
     /// # Errors
     /// When an object is damaged, or the file cannot be written.
@@ -65,14 +65,14 @@ impl Unpack<'_> {
             file.write_all(&content).map_err(at(path))?;
             self.bar.inc(piece.0);
         }
-        // No file becomes one that runs with another user's rights.
+        // No restored file may run with the rights of a different user.
         let permissions = Permissions::from_mode(mode & 0o777);
         file.set_permissions(permissions).map_err(at(path))?;
         file.sync_all().map_err(at(path))
     }
 }
 
-/// Where a file goes. A list that was changed leads nowhere else.
+/// The path for a file. A tampered list cannot lead out of the data directory.
 fn place(file: &Plain, data: &Path) -> Result<PathBuf, Failure> {
     let below = Path::new(&file.path);
     let (root, below) = match file.root {
@@ -102,7 +102,7 @@ pub(crate) fn sync(folder: &Path) -> Result<(), Failure> {
     synced.map_err(at(folder))
 }
 
-/// Makes the names in a folder and in all below it safe.
+/// Syncs the names in a directory and in all directories below.
 ///
 /// # Errors
 /// When a folder cannot be read or synced.

@@ -1,4 +1,4 @@
-//! `vere backup verify`: reads every object, and checks the mail store that the backup makes.
+//! `vere backup verify`: reads every object, and checks the mail store made from the backup.
 
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -17,10 +17,10 @@ use crate::progress;
 use crate::repository::Repository;
 use crate::unpack::Unpack;
 
-/// Findings that are listed.
+/// Maximum number of listed findings.
 const FINDINGS_MAX: usize = 1_000;
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Default)]
 struct Found {
     objects: u64,

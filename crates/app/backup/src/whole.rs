@@ -1,7 +1,7 @@
 //! `vere restore --to DATA`: a whole system on a fresh machine.
 //!
-//! A file in the directory says that it is incomplete until everything is written and the mail store opens; `vere serve`
-//! refuses such a directory, and the same command begins anew.
+//! A file marks the directory as incomplete until all files are written and the mail store opens; `vere serve` refuses
+//! an incomplete directory, and a repeated restore begins anew.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -25,7 +25,7 @@ use crate::unpack::{Unpack, sync, sync_all};
 /// Restores a backup as a whole.
 ///
 /// # Errors
-/// When the directory has other content, an object is damaged, or a file cannot be written.
+/// When the directory has foreign content, an object is damaged, or a file cannot be written.
 pub(crate) fn run(args: &RestoreArgs, data: &Path) -> Result<Outcome, Failure> {
     let ask = || args.at.secret.get();
     let repository = Repository::open(&args.at.place, Use::Reading, &ask)?;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &RestoreArgs, data: &Path) -> Result<Outcome, Failure> {
     Ok(Outcome::Print(said))
 }
 
-/// Whether the directory is absent or empty; false for one that an interrupted restore left.
+/// Whether the directory is absent or empty; false for the directory of an interrupted restore.
 fn inspect(data: &Path) -> Result<bool, Failure> {
     let mut names = match fs::read_dir(data) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
@@ -85,7 +85,7 @@ fn inspect(data: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// Removes everything that an interrupted restore wrote, but not the file that says so.
+/// Removes all files of an interrupted restore, except the file that marks the directory as incomplete.
 fn clear(data: &Path) -> Result<(), Failure> {
     for entry in fs::read_dir(data).map_err(at(data))? {
         let entry = entry.map_err(at(data))?;

@@ -1,7 +1,7 @@
-//! Answers commands over `supervisor.sock`, whose file only the system's user may open.
+//! Answers commands over `supervisor.sock`, a file for the system's user only.
 //!
-//! Each connection has a request and a separate thread, which waits for the client; the deciding thread gets whole
-//! requests and never waits.
+//! Each connection has a request and a separate thread to wait for the client; the deciding thread gets whole requests
+//! and never waits.
 
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -19,29 +19,29 @@ use vere_net::listen::bind_local;
 const MODE: u32 = 0o600;
 /// Connections served at once; further ones are closed.
 const CLIENTS_MAX: usize = 16;
-/// Longest silence of a client. A client that drips holds one of [`CLIENTS_MAX`] places; the socket admits the system's own
-/// user alone.
+/// Longest silence of a client. A slow client occupies a place of [`CLIENTS_MAX`]; the socket admits the system's user
+/// alone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A request of a command, and where its answer goes.
+/// A request of a command, and where the answer goes.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) request: SupervisorRequest,
     pub(super) answer: SyncSender<Answer>,
 }
 
-/// The socket's file, which goes with the supervisor.
+/// The socket's file, removed with the supervisor.
 #[derive(Debug)]
 pub(super) struct Socket(PathBuf);
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // If it stays, the next start replaces it.
+        // On failure, the next start replaces the file.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Gives a request to the deciding thread; false once that thread is gone.
+/// Gives a request to the deciding thread; false once the thread is gone.
 pub(super) trait Hand: Fn(Asked) -> bool + Clone + Send + 'static {}
 
 impl<H: Fn(Asked) -> bool + Clone + Send + 'static> Hand for H {}
@@ -63,11 +63,11 @@ fn accept(listener: &UnixListener, hand: &impl Hand) {
             Ok(stream) if Arc::strong_count(&places) <= CLIENTS_MAX => {
                 let (place, hand) = (Arc::clone(&places), hand.clone());
                 let serve = move || {
-                    // A client that is gone needs no answer.
+                    // A closed connection needs no answer.
                     let _ = answer(&stream, &hand);
                     drop(place);
                 };
-                // Where no thread can be started, the client sees its connection closed.
+                // Without a thread, the connection of the client is closed.
                 let _ = thread::Builder::new().name("command".into()).spawn(serve);
             }
             Ok(_) => {}

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// Doubling pauses between restarts, starting fast.
 ///
-/// One crash must hardly be felt (its clients queue on the listening socket meanwhile), a role that
-/// cannot live must not eat the machine.
+/// A single crash must hardly be felt (clients queue on the listening socket meanwhile), and a
+/// broken role must not eat the machine.
 #[derive(Debug)]
 pub(super) struct Backoff {
     first: Duration,

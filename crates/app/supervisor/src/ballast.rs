@@ -1,5 +1,5 @@
-//! Room that is kept for starting: roles that begin write a little, and a disk that somebody else has filled has no room
-//! for that. A file of the data folder keeps it, and is given up then.
+//! Disk space reserved for starting: starting roles write a little, and a full disk has no space left.
+//! A file in the data directory reserves the space, and is removed when the disk is full.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -10,16 +10,16 @@ use nix::fcntl::posix_fallocate;
 
 const NAME: &str = "ballast";
 
-/// Octets that are kept; what roles write while they start is some hundred KiB.
+/// Reserved octets; starting roles write some hundred KiB.
 const SIZE: u64 = 4 << 20;
 
-/// Free octets below which they are given up.
+/// The reserve is given up below this number of free octets.
 const LOW: u64 = 1 << 20;
 
-/// Free octets from which the files are kept again: a multiple of their size.
+/// Free octets from which the files are kept again: a multiple of the files' size.
 const PLENTY: u64 = 16 * SIZE;
 
-/// The file of the ballast, which may be missing.
+/// The file of the ballast, if present.
 #[derive(Debug)]
 pub(super) struct Ballast {
     folder: PathBuf,

@@ -1,4 +1,4 @@
-//! One role and the process that plays it now.
+//! A role and its current process.
 
 use std::path::Path;
 use std::process::{Child, ExitStatus};
@@ -13,8 +13,8 @@ use super::notify::Notice;
 use super::role::{Readiness, Role};
 use super::timing::Timing;
 
-/// A role that seems silent is looked at again after this time: when it was the supervisor that stood
-/// still (a stopped process, a frozen machine), what the role said meanwhile is still to be read.
+/// A silent role is checked again after this time: if the supervisor itself stood still (a stopped
+/// process, a frozen machine), notices of the role may be unread.
 const LAST_CHANCE: Duration = Duration::from_secs(1);
 
 /// Number of the settings of the start.
@@ -34,7 +34,7 @@ enum State {
     Down { start_at: Option<Instant> },
     /// Started, has not yet said READY=1; must give a sign of life before the deadline.
     Starting { process: Process, deadline: Instant },
-    /// Does its work; must say WATCHDOG=1 before the deadline, if it speaks the protocol.
+    /// The role works; a role with the protocol must say WATCHDOG=1 before the deadline.
     Ready {
         process: Process,
         deadline: Option<Instant>,
@@ -46,13 +46,13 @@ enum State {
 /// How a process ended, for the log and for the supervisor's decisions.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// The status, when the kernel still had it.
+    /// The status, if the kernel still had the status.
     pub(super) status: Option<ExitStatus>,
-    /// Whether it was ready since it was started.
+    /// Whether the process became ready.
     pub(super) was_ready: bool,
-    /// Whether it had been asked to end.
+    /// Whether the process had been asked to end.
     pub(super) expected: bool,
-    /// Pause before the next start, when it was not.
+    /// Pause before the next start, after an unexpected end.
     pub(super) pause: Duration,
 }
 
@@ -62,13 +62,13 @@ pub(super) struct Supervised {
     pub(super) role: Role,
     state: State,
     backoff: Backoff,
-    /// Whether it was ever ready: until then its exits count as a failed start of the whole.
+    /// Whether the role was ever ready: until then exits of the role count as a failed start of the whole.
     pub(super) was_ready: bool,
-    /// Exits before it was first ready.
+    /// Exits before the role was first ready.
     pub(super) early_exits: u32,
-    /// Its deadline has passed once, and it was given [`LAST_CHANCE`].
+    /// The deadline has passed once, and the role was given [`LAST_CHANCE`].
     overdue: bool,
-    /// Settings were accepted while it started; it may have read the ones before.
+    /// Settings were accepted during the role's start; the role may have read the previous settings.
     reload_when_ready: bool,
     settings: SettingsOfChild,
     /// The last status text about start or settings.
@@ -147,7 +147,7 @@ impl Supervised {
         }
     }
 
-    /// Starts the process if that is due. Returns the process id of a new one.
+    /// Starts the process if due. Returns the id of a new process.
     pub(super) fn start_if_due(&mut self, notify: &Path, now: Instant) -> Option<u32> {
         if !matches!(self.state, State::Down { start_at: Some(at) } if at <= now) {
             return None;
@@ -190,7 +190,7 @@ impl Supervised {
         Some(pid)
     }
 
-    /// Takes what the process said. Returns true when it has just become ready.
+    /// Takes a notice of the process. Returns true when the process has just become ready.
     pub(super) fn notified(&mut self, notice: &Notice, now: Instant) -> bool {
         let timing = self.timing;
         self.overdue = *notice == Notice::WatchdogTrigger;
@@ -232,7 +232,7 @@ impl Supervised {
         };
     }
 
-    /// Has the process read the settings of this number, at once or when ready.
+    /// Has the process read the settings with the given number, at once or when ready.
     pub(super) fn reload(&mut self, accepted: u64) {
         self.settings.accepted = accepted;
         if !self.role.reloads {
@@ -280,7 +280,7 @@ impl Supervised {
         }
     }
 
-    /// Kills a process that missed its deadline. Its exit then takes the usual way.
+    /// Kills a process after a missed deadline. The exit then takes the usual way.
     pub(super) fn kill_if_overdue(&mut self, now: Instant) {
         if let State::Starting { deadline, .. }
         | State::Ready {
@@ -328,27 +328,27 @@ impl Supervised {
         };
     }
 
-    /// Whether it was asked to stop and has not yet ended.
+    /// Whether the process was asked to stop and has not yet ended.
     pub(super) const fn is_stopping(&self) -> bool {
         matches!(self.state, State::Stopping { .. })
     }
 
-    /// Sends a signal to the process, if there is one. The process is unreaped, so its id is its own.
+    /// Sends a signal to the process, if any. The process is unreaped, so no other process has the id.
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.pid().and_then(|pid| i32::try_from(pid).ok()) {
-            // Fails only when the process is a zombie already: its exit event is on the way.
+            // Fails only when the process is a zombie already: the exit event is on the way.
             let _ = kill(Pid::from_raw(pid), signal);
         }
     }
 
-    /// Kills the process and everything it started.
+    /// Kills the process and all child processes.
     pub(super) fn kill(&self) {
         if let Some(pid) = self.pid().and_then(|pid| i32::try_from(pid).ok()) {
             let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
         }
     }
 
-    /// Collects the process, which has ended.
+    /// Collects the ended process.
     pub(super) fn ended(&mut self, now: Instant) -> Option<Ended> {
         let state = std::mem::replace(&mut self.state, State::Down { start_at: None });
         let (mut process, expected, was_ready) = match state {

@@ -15,7 +15,7 @@ use vere_process::upgrade::Unsaid;
 #[derive(Debug)]
 pub enum SupervisorError {
     /// A listening socket could not be opened; the source names the address and, when the port is
-    /// taken and that can be found out, the process that holds it.
+    /// taken and the holder can be found, the holding process.
     Listen {
         /// The section of the settings, or `systemd`.
         section: String,
@@ -29,7 +29,7 @@ pub enum SupervisorError {
         /// What the system said.
         source: io::Error,
     },
-    /// The user named in the settings does not exist on this machine.
+    /// The user named in the settings does not exist on the machine.
     UserUnknown {
         /// The setting `user`.
         user: String,
@@ -43,7 +43,7 @@ pub enum SupervisorError {
         /// What the system said.
         source: io::Error,
     },
-    /// The program file cannot be executed by the user that roles run as.
+    /// The program file cannot be executed by the user of the roles.
     ExecutableUnreachable {
         /// The setting `user`.
         user: String,
@@ -61,7 +61,7 @@ pub enum SupervisorError {
     DataInUse {
         /// The directory.
         path: PathBuf,
-        /// The process that uses the directory, if known.
+        /// The process with the directory in use, if known.
         holder: Option<u32>,
     },
     /// A backup was not restored to its end into the data directory.
@@ -71,30 +71,30 @@ pub enum SupervisorError {
     },
     /// Maildirs exist, and no setting says whether mail goes there.
     Unsaid(Unsaid),
-    /// A role ended several times before it was ever ready.
+    /// A role ended several times without ever being ready.
     RoleNeverReady {
         /// Its name.
         role: String,
-        /// How often it was tried.
+        /// The number of tries.
         tries: u32,
     },
-    /// A reload changed settings that only a restart can bring into effect.
+    /// A reload changed settings that take effect only after a restart.
     NeedsRestart {
-        /// Their keys.
+        /// The keys of the settings.
         keys: Vec<String>,
     },
     /// The settings file could not be read, or is wrong.
     Settings(SettingsError),
-    /// The settings file is right, and files that it names cannot be used.
+    /// The settings file is right, but files named in the settings cannot be used.
     FilesWrong {
         /// The settings file.
         path: PathBuf,
-        /// What is wrong, with the line of its key; at least one.
+        /// The faults, each with the line of the key; never empty.
         faults: Vec<(Option<usize>, Fault)>,
     },
     /// A call that only fails on a machine without memory, descriptors or the needed kernel.
     System {
-        /// What was tried.
+        /// The failed call.
         what: &'static str,
         /// What the system said.
         source: io::Error,
@@ -180,7 +180,7 @@ impl fmt::Display for SupervisorError {
 }
 
 impl Error for SupervisorError {
-    /// The display holds the text of the direct cause already; what is behind that follows here.
+    /// The display holds the text of the direct cause already; deeper causes follow here.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Privileges { source, .. }

@@ -1,9 +1,9 @@
-//! Copies of the certificates and keys that could be used, in `accepted` under the data directory.
+//! Copies of the last usable certificates and keys, in `accepted` under the data directory.
 //!
-//! Roles make them (`vere_net::tls`), and take them when they come up while the files are broken. Whole starts do
-//! too, as after a reboot at night: mail flows, the log says loudly what is to be mended, and `check-config` fails.
-//! But only where the settings that were accepted last named the same files: a copy of something else serves
-//! nobody. What no setting names any more is removed.
+//! Roles make the copies (`vere_net::tls`), and use the copies when the files are broken at a role's start. Whole
+//! starts do too, as after a reboot at night: mail flows, the log reports the faults loudly, and `check-config` fails.
+//! But only where the settings accepted last named the identical files: a copy of a different file is useless.
+//! Copies without a setting are removed.
 
 use std::fs;
 use std::io;
@@ -15,8 +15,7 @@ use vere_settings::Settings;
 use crate::named::Fault;
 use vere_process::kept::{FOLDER, Kept};
 
-/// The copy that serves in the place of files with this fault, if made of the same files: `before` are the
-/// settings accepted last.
+/// The copy in place of the faulty files, if made from the identical files: `before` are the settings accepted last.
 pub(super) fn instead(fault: &Fault, settings: &Settings, before: &Settings) -> Option<PathBuf> {
     let kept = Kept::of_key(&fault.key)?;
     kept.files(settings)
@@ -37,8 +36,8 @@ pub(super) fn forget_changed(before: &Settings, settings: &Settings) {
     }
 }
 
-/// Removes the copies that no setting names any more: keys without any use are not to lie about. `all`: also what
-/// a crash left half written; only while no role runs that may be writing it.
+/// Removes the copies without a setting: unused keys are not to lie about. `all`: also half-written files left by a
+/// crash; only while no role runs and writes copies.
 pub(super) fn tidy(settings: &Settings, all: bool) {
     let named: Vec<PathBuf> = Kept::all(settings)
         .map(|kept| kept.path(settings))

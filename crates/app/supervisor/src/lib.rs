@@ -1,8 +1,8 @@
 //! `vere serve`: runs the roles as child processes and keeps them running.
 //!
-//! Everything that needs rights or must outlive a role is done here, once: ports are bound, the
-//! data directories made, root given up, the settings checked. What touches mail runs in the
-//! roles. A role that dies is started again within a tenth of a second; its listening sockets stay
+//! All work that needs rights or must outlive a role is done here, once: ports are bound, the
+//! data directories made, root given up, the settings checked. All work on mail runs in the
+//! roles. A dead role is started again within a tenth of a second; the listening sockets stay
 //! open here meanwhile, so that clients wait in the kernel's queue instead of being refused.
 //!
 //! | what | how |
@@ -58,15 +58,15 @@ use snapshot::Snapshot;
 use timing::Timing;
 use watch::{Event, Plan, Watch};
 
-/// Runs the whole system in the foreground until it is told to stop.
+/// Runs the whole system in the foreground until told to stop.
 ///
-/// Must be called from a thread that lives as long as the process, best the first: roles die with the
-/// thread that started them.
+/// Must be called from a thread that lives as long as the process, best the first: roles die with
+/// their starting thread.
 ///
 /// # Errors
 ///
 /// When another system has the data directory, a port is taken, root cannot be given up, a directory cannot be made, or a role ends three
-/// times before it was ever ready. Roles already started are stopped before that is returned.
+/// times without ever being ready. Roles already started are stopped before the error is returned.
 pub fn run(
     settings: Arc<Settings>,
     config_path: &Path,
@@ -79,10 +79,10 @@ pub fn run(
     run_with(settings, config_path, extra)
 }
 
-/// What is run beside the system.
+/// Services beside the system.
 #[derive(Default)]
 pub struct Extra {
-    /// The log's level, which follows the settings.
+    /// The log's level, adjusted to the settings.
     pub level: Option<Level>,
     /// Further roles, started first and stopped last.
     pub roles: Vec<Role>,
@@ -113,14 +113,14 @@ pub fn run_with(
     let config_path = &std::path::absolute(config_path)
         .map_err(SupervisorError::system("find the working directory"))?;
     privileges::make_data(&settings)?;
-    // Before anything is touched that a system which runs already may have: its sockets, its settings.
+    // Before any access to sockets or settings of a system that may be running already.
     let _lock = DataLock::take(&settings.data)?;
     let opened = listeners::open(&settings)?;
     let text = settings::read(config_path)?;
     let executable =
         std::env::current_exe().map_err(SupervisorError::system("find the program's own file"))?;
     privileges::prepare(&settings, &executable)?;
-    // As the user that the roles are: root could read more.
+    // As the user of the roles: root could read more.
     snapshot::check_at_start(&settings, config_path, &text)?;
     let mut snapshot = Snapshot::new(Arc::clone(&settings), config_path, &text)?;
 
@@ -148,7 +148,7 @@ pub fn run_with(
     watch.run()
 }
 
-/// Serves `vere status` and `vere reload`, if the socket can be opened: mail matters more than these commands.
+/// Serves `vere status` and `vere reload`, if the socket can be opened: mail matters more than the two commands.
 fn command_socket(settings: &Settings, watch: &Watch) -> Option<asked::Socket> {
     let path = supervisor_socket(settings);
     let reports = watch.reports();

@@ -1,4 +1,4 @@
-//! Binds every port before any other step, while the process may still run as root.
+//! Binds every port as the first step, while the process may still run as root.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -15,18 +15,19 @@ use crate::role::Listener;
 use crate::roles;
 use crate::spec::{Address, Instance, RoleSpec, Socket};
 
-/// A process to start, with its bound sockets.
+/// A process to start, with bound sockets.
 #[derive(Debug)]
 pub(super) struct Opened {
     /// The role.
     pub(super) spec: &'static RoleSpec,
     /// The name of the instance.
     pub(super) instance: Option<String>,
-    /// The sockets that the process inherits, in the order of the descriptors.
+    /// The inherited sockets, in the order of the descriptors.
     pub(super) listeners: Vec<Listener>,
 }
 
-/// Takes what systemd passed, by the names of the sections, and binds the rest. Returns the processes in start order.
+/// Takes the sockets from systemd by the names of the sections, and binds the rest. Returns the processes in start
+/// order.
 ///
 /// Roles bind in the reverse order, so that an error names the service of clients first.
 pub(super) fn open(settings: &Settings) -> Result<Vec<Opened>, SupervisorError> {
@@ -56,7 +57,7 @@ pub(super) fn open(settings: &Settings) -> Result<Vec<Opened>, SupervisorError> 
     Ok(roles.into_iter().rev().flatten().collect())
 }
 
-/// The sockets of one process.
+/// The sockets of a process.
 fn listeners(
     inherited: &mut Inherited,
     instance: &Instance,
@@ -103,7 +104,7 @@ fn wrong(section: &str, source: ListenError) -> SupervisorError {
     }
 }
 
-/// A socket in the file system: what systemd passed under this name, or a new one.
+/// A socket in the file system: the socket from systemd with the given name, or a new socket.
 fn local(
     inherited: &mut Inherited,
     name: &str,

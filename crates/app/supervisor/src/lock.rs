@@ -1,8 +1,8 @@
-//! One system for each data folder.
+//! A single system for each data directory.
 //!
-//! A second one would overwrite the accepted settings of the first and take its sockets away. So the
-//! supervisor locks a file in the folder (`flock(2)`) before it touches anything else there. The kernel
-//! gives the lock back when the process ends, however that happens; roles do not inherit it.
+//! A second system would overwrite the accepted settings of the first and take the sockets away. So the
+//! supervisor locks a file in the directory (`flock(2)`) before any further access. The kernel releases
+//! the lock at the end of the process, however caused; roles do not inherit the lock.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -15,20 +15,20 @@ use nix::unistd::geteuid;
 use super::error::SupervisorError;
 use vere_process::restoring::INCOMPLETE;
 
-/// Name of the file under the data folder; it holds the process id of who has the folder.
+/// Name of the file under the data directory, with the process id of the supervisor.
 const FILE_NAME: &str = "lock";
 
 /// Digits of a process id and the end of the line.
 const PID_LENGTH_MAX: u64 = 16;
 
-/// The right to use a data folder, until it is dropped.
+/// The right to use a data directory, until dropped.
 #[derive(Debug)]
 pub(super) struct DataLock {
     _file: File,
 }
 
 impl DataLock {
-    /// Takes the folder, which exists.
+    /// Takes an existing directory.
     pub(super) fn take(data: &Path) -> Result<Self, SupervisorError> {
         let wrong = |source| SupervisorError::DataDirectory {
             path: data.join(FILE_NAME),
@@ -55,8 +55,8 @@ impl DataLock {
     }
 }
 
-/// Opens the file, and gives it to the folder's owner: a start without root has to open it, too. The
-/// owner may have put something else there while this is root, hence the looks at what it is.
+/// Opens the file, and gives the file to the directory's owner: a start without root has to open the
+/// file, too. The owner may have planted a different file for root to open, hence the checks of type and links.
 fn open(data: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -77,8 +77,8 @@ fn open(data: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes who has the folder, for the message of who comes next. Always of one length and in place, so that a
-/// full disk has the block already; where it has not, the message names nobody.
+/// Writes the process id, for the message of the next start. Always of equal length and in place, so that a
+/// full disk has the block already; without the block, the message has no process id.
 fn note(file: &mut File) -> io::Result<()> {
     file.rewind()?;
     let written = writeln!(
@@ -94,7 +94,7 @@ fn note(file: &mut File) -> io::Result<()> {
     }
 }
 
-/// Who has the folder, as far as that is written there yet.
+/// The process with the directory, if already written to the file.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.take(PID_LENGTH_MAX).read_to_string(&mut text).ok()?;

@@ -10,21 +10,22 @@ use vere_units::ByteSize;
 /// The program with threads and caches outside all settings, for each role.
 const SUPERVISOR: u64 = 32 * MIB;
 const SIGNER: u64 = 32 * MIB;
-/// Answers about recipients (11 MiB), results of SPF (12 MiB), records of the DNS (8 MiB) and questions that wait, beside the program.
+/// Answers about recipients (11 MiB), results of SPF (12 MiB), records of the DNS (8 MiB) and waiting questions, beside
+/// the program.
 const BROKER: u64 = 48 * MIB;
-/// Results of calls to next hops, 64 connections, and 4,096 questions that wait.
+/// Results of calls to next hops, 64 connections, and 4,096 waiting questions.
 const CALLS: u64 = 24 * MIB;
 const COURIER: u64 = 48 * MIB;
 const KEEPER: u64 = 32 * MIB;
 const WORKER: u64 = 32 * MIB;
 const FRONT: u64 = 64 * MIB;
-/// Lists are as large as their files: 10,000,000 addresses need 100 MiB, twice while others replace them.
+/// Lists are as large as the files: 10,000,000 addresses need 100 MiB, twice during a replacement.
 const DNSBL: u64 = 256 * MIB;
-/// A TCP connection with its queries and answers.
+/// A TCP connection with queries and answers.
 const DNSBL_CONNECTION: u64 = 96 * 1024;
-/// The names of 100,000 local domains need 16 MiB, twice while others replace them.
+/// The names of 100,000 local domains need 16 MiB, twice during a replacement.
 const WEB: u64 = 64 * MIB;
-/// A connection to the web server with TLS and its answer, beside the request.
+/// A connection to the web server with TLS and the answer, beside the request.
 const WEB_CONNECTION: u64 = 64 * 1024;
 const GATEWAY: u64 = 64 * MIB;
 const STORE: u64 = 64 * MIB;
@@ -48,8 +49,8 @@ const STORE_CACHES: u64 = 192 * MIB;
 const PARSERS: u64 = 4;
 const PARSER: u64 = 32 * MIB;
 
-/// Part of the sum that the drop-in for systemd adds: the kernel counts the memory of sockets and of pages that are not
-/// written yet as well.
+/// Part of the sum added by the drop-in for systemd: the kernel also counts the memory of sockets and of unwritten
+/// pages.
 const ROOM_DIVISOR: u64 = 5;
 
 const MIB: u64 = 1 << 20;
@@ -59,13 +60,13 @@ const MIB: u64 = 1 << 20;
 pub struct MemoryPart {
     /// The setting that limits the memory; empty without a setting.
     pub setting: &'static str,
-    /// What it is.
+    /// The purpose in words.
     pub what: &'static str,
     /// The maximum.
     pub max: ByteSize,
 }
 
-/// A process on this machine, with the memory that the process may use.
+/// A process on this machine, with the permitted memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleMemory {
     /// The name of the process in the log: `gateway`, `store`, `spool-a`.
@@ -86,7 +87,7 @@ impl RoleMemory {
 /// The memory that all roles on this machine may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryBounds {
-    /// The roles, in the order of their start.
+    /// The roles, in start order.
     pub roles: Vec<RoleMemory>,
 }
 
@@ -123,7 +124,7 @@ pub(super) fn broker(settings: &Settings) -> Vec<MemoryPart> {
     parts
 }
 
-/// A courier with its share of the connections.
+/// A courier with a share of the connections.
 pub(super) fn courier(settings: &Settings) -> Vec<MemoryPart> {
     let delivery = &settings.delivery;
     let processes = u64::from(delivery.courier_processes.max(1));
@@ -172,7 +173,7 @@ pub(super) fn store(settings: &Settings) -> Vec<MemoryPart> {
     ]
 }
 
-/// The keeper and its workers, which share a bound of messages that arrive.
+/// The keeper and the workers, with a common bound of arriving messages.
 pub(super) fn workers(settings: &Settings) -> Vec<MemoryPart> {
     let front = settings.front.as_ref();
     let (workers, each) = front.map_or((0, 0), |front| (front.workers, front.sessions_at_once));

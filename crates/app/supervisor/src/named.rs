@@ -1,4 +1,4 @@
-//! The files that settings name: whether a system with these settings could use them.
+//! The files named in settings: whether a system with the settings could use the files.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,12 +10,12 @@ use vere_net::tls::{
 use vere_settings::{CertificateFiles, RecordSink, Settings};
 use vere_switch::Switch;
 
-/// A setting that is right by itself, and what is wrong with what it names.
+/// A valid setting with an unusable file, and the fault of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Its whole key.
+    /// The whole key of the setting.
     pub key: String,
-    /// What is wrong.
+    /// The fault in words.
     pub text: String,
 }
 
@@ -74,7 +74,7 @@ pub fn faults(settings: &Settings) -> Vec<Fault> {
     faults
 }
 
-/// A certificate and its key; what is wrong with the key is said of the key.
+/// A certificate and the key; faults of the key are reported for the key.
 fn pair(section: &str, files: &CertificateFiles) -> Option<Fault> {
     let error = check_files(&Files::new(&files.certificate, &files.key)).err()?;
     let of_key = match &error {

@@ -1,8 +1,8 @@
 //! The supervisor's end of the readiness protocol.
 //!
-//! Children speak `sd_notify(3)`: datagrams of `NAME=value` lines to the socket that `NOTIFY_SOCKET`
-//! names. One socket serves all children; the kernel attaches the sender's process id
-//! (`SO_PASSCRED`), so that a child speaks for itself only and a stranger for nobody.
+//! Children speak `sd_notify(3)`: datagrams of `NAME=value` lines to the socket in `NOTIFY_SOCKET`. A
+//! single socket serves all children; the kernel attaches the sender's process id (`SO_PASSCRED`), so
+//! that no child can speak for another child, and no stranger for any child.
 
 use std::fs;
 use std::io::{self, IoSliceMut};
@@ -14,10 +14,10 @@ use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, UnixAddr, UnixCredentials, recvmsg, setsockopt, sockopt,
 };
 
-/// Longest datagram looked at; a longer one is cut, which at most loses a status text.
+/// Longest datagram read; a longer datagram is cut, with the loss of a status text at most.
 const DATAGRAM_LENGTH_MAX: usize = 4096;
 
-/// What a child says about itself.
+/// The notices of a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Notice {
     /// `READY=1`: start-up or reload is finished.
@@ -28,14 +28,14 @@ pub(super) enum Notice {
     WatchdogTrigger,
     /// `STATUS=`: the work of the child, or the reason why the child keeps earlier settings.
     Status(String),
-    /// Any other datagram: a sign of life during a long start.
+    /// Any further datagram: a sign of life during a long start.
     Other,
 }
 
-/// Longest path of a socket that every kernel takes (`sun_path` has 108 octets, one ends it).
+/// Longest path of a socket on every kernel (`sun_path` has 108 octets, including the final NUL).
 const SOCKET_PATH_LENGTH_MAX: usize = 107;
 
-/// The datagram socket that children notify. Its file goes with it.
+/// The datagram socket for notices of children. Dropping the socket removes the file.
 #[derive(Debug)]
 pub(super) struct NotifySocket {
     socket: UnixDatagram,
@@ -43,14 +43,14 @@ pub(super) struct NotifySocket {
 }
 
 impl NotifySocket {
-    /// Opens a socket in `folder`, which other users cannot write to, or, where that has too long a
-    /// path, in the folder for temporary files.
+    /// Opens a socket in `folder`, writable by the system's user only, or, if the path is too long, in the
+    /// directory for temporary files.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let mut path = folder.join("notify.sock");
         if path.as_os_str().len() > SOCKET_PATH_LENGTH_MAX {
             path = std::env::temp_dir().join(format!("vere-notify-{}.sock", std::process::id()));
         }
-        // Left over from a supervisor that was killed.
+        // Left over from a killed supervisor.
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -60,12 +60,12 @@ impl NotifySocket {
         Ok(Self { socket, path })
     }
 
-    /// What a child finds in `NOTIFY_SOCKET`.
+    /// The value of `NOTIFY_SOCKET` for children.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A handle for the thread that receives.
+    /// A handle for the receiving thread.
     pub(super) fn receiver(&self) -> io::Result<Receiver> {
         Ok(Receiver(self.socket.try_clone()?))
     }
@@ -73,7 +73,7 @@ impl NotifySocket {
 
 impl Drop for NotifySocket {
     fn drop(&mut self) {
-        // If it stays, the next start removes it.
+        // On failure, the next start removes the file.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -83,7 +83,7 @@ impl Drop for NotifySocket {
 pub(super) struct Receiver(UnixDatagram);
 
 impl Receiver {
-    /// Waits for one datagram; returns the sender's process id and what it says.
+    /// Waits for a datagram; returns the sender's process id and the notices.
     pub(super) fn receive(&self) -> io::Result<(u32, Vec<Notice>)> {
         let mut bytes = [0_u8; DATAGRAM_LENGTH_MAX];
         let mut control = nix::cmsg_space!(UnixCredentials);
@@ -108,7 +108,7 @@ impl Receiver {
     }
 }
 
-/// Reads the lines of one datagram.
+/// Reads the lines of a datagram.
 fn parse(datagram: &[u8]) -> Vec<Notice> {
     datagram
         .split(|octet| *octet == b'\n')

@@ -9,7 +9,7 @@ use crate::listeners::Opened;
 use crate::role::{Listener, Readiness, Role};
 use crate::snapshot::path_for;
 
-/// Builds the roles in the given order, which is the order of their start.
+/// Builds the roles in the given order, the start order.
 pub(super) fn roles(
     executable: &Path,
     config_path: &Path,

@@ -1,4 +1,4 @@
-//! What is done while there is still root, and how root is given up.
+//! The steps that need root, and the change to an ordinary user.
 
 use std::ffi::CString;
 use std::fs;
@@ -19,10 +19,10 @@ use vere_settings::Settings;
 use super::error::SupervisorError;
 use super::roles::instances;
 
-/// Depth to which a data directory that changes its owner is walked; ours are far flatter.
+/// Maximum depth of a walk through a data directory for a change of owner; real data directories are far flatter.
 const DEPTH_MAX: usize = 32;
 
-/// How directories are opened whose owner changes: the directory itself, never one that a link leads to.
+/// Flags to open a directory for a change of owner: the directory itself, never the target of a link.
 const DIRECTORY: OFlag = OFlag::O_RDONLY
     .union(OFlag::O_DIRECTORY)
     .union(OFlag::O_NOFOLLOW)
@@ -38,7 +38,7 @@ pub(super) fn raise_descriptor_limit() {
     }
 }
 
-/// Makes the data directories and becomes the user that the settings name.
+/// Makes the data directories and becomes the user named in the settings.
 ///
 /// Without root only the directories are made. With root but without a user, root stays, and a
 /// warning says so.
@@ -58,7 +58,7 @@ pub(super) fn prepare(settings: &Settings, executable: &Path) -> Result<(), Supe
     })
 }
 
-/// Makes the data directory if it is missing; one that is there stays as it is.
+/// Makes a missing data directory; an existing directory remains unchanged.
 pub(super) fn make_data(settings: &Settings) -> Result<(), SupervisorError> {
     let user = settings.user.as_ref().filter(|_| geteuid().is_root());
     let account = user.map(|user| account_of(user)).transpose()?;
@@ -78,7 +78,7 @@ fn account_of(user: &str) -> Result<User, SupervisorError> {
         })
 }
 
-/// Makes the directories that must exist before roles start, and gives them to the user.
+/// Makes the directories needed by starting roles, and gives the directories to the user.
 fn make_all(settings: &Settings, account: Option<&User>) -> Result<(), SupervisorError> {
     let own = instances(settings).filter_map(|(_, instance)| instance.directory);
     for path in std::iter::once(settings.data.clone()).chain(own) {
@@ -88,14 +88,14 @@ fn make_all(settings: &Settings, account: Option<&User>) -> Result<(), Superviso
     Ok(())
 }
 
-/// Makes a directory with its parents, and gives it to the user with all in it.
+/// Makes a directory with the parents, and gives the directory with all content to the user.
 fn make(path: &Path, data: &Path, account: Option<&User>) -> io::Result<()> {
     make_missing(path, data, account)?;
     account.map_or(Ok(()), |account| give(path, account))
 }
 
-/// Makes what is missing of a directory and its parents. Mail is nobody else's business, hence the
-/// mode of those below `data`; those above it must let the user through.
+/// Makes a directory and the missing parents. Mail is private, hence the mode of directories below
+/// `data`; directories above `data` must let the user through.
 fn make_missing(path: &Path, data: &Path, account: Option<&User>) -> io::Result<()> {
     let named = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let missing: Vec<&Path> = path.ancestors().take_while(named).collect();
@@ -115,14 +115,14 @@ fn make_missing(path: &Path, data: &Path, account: Option<&User>) -> io::Result<
     Ok(())
 }
 
-/// Gives a directory with all in it to the user, unless it is the user's already.
+/// Gives a directory with all content to the user, unless the user already owns the directory.
 ///
-/// Nothing is followed or changed inside a directory that the user already owns: there the user
-/// could have planted links to files of others.
+/// No entry of a directory that the user already owns is followed or changed: the user could have
+/// planted links to files of other users.
 fn give(path: &Path, account: &User) -> io::Result<()> {
     let directory = match Dir::open(path, DIRECTORY, Mode::empty()) {
         Ok(directory) => directory,
-        // A link that an administrator made; what it leads to is not touched.
+        // A link made by an administrator; the link's target is not touched.
         Err(Errno::ELOOP | Errno::ENOTDIR) => {
             return lchown(path, Some(account.uid.as_raw()), Some(account.gid.as_raw()));
         }
@@ -134,8 +134,8 @@ fn give(path: &Path, account: &User) -> io::Result<()> {
     give_tree(directory, account, DEPTH_MAX)
 }
 
-/// Gives what is in an open directory, then the directory. Everything is reached from descriptors, so that a
-/// name that becomes a link meanwhile leads nowhere else.
+/// Gives the content of an open directory, then the directory. All entries are reached from descriptors, so that a
+/// name replaced by a link meanwhile leads nowhere else.
 fn give_tree(mut directory: Dir, account: &User, depth: usize) -> io::Result<()> {
     let (uid, gid) = (Some(account.uid), Some(account.gid));
     let mut names = Vec::new();

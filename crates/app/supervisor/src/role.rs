@@ -1,4 +1,4 @@
-//! What the supervisor knows about a role before it runs.
+//! Facts about a role before the start.
 
 use std::fmt;
 use std::io;
@@ -13,28 +13,28 @@ use command_fds::{CommandFdExt, FdMapping};
 use vere_process::entry::SUPERVISOR_PID;
 
 /// Environment variable with the names of the inherited listeners, separated by colons: the first
-/// is descriptor 3, the next 4, and so on; `LISTEN_FDS` has their number.
+/// is descriptor 3, the next 4, and so on; `LISTEN_FDS` has the number of listeners.
 pub(super) const LISTEN_FDNAMES: &str = "VERE_LISTEN_FDNAMES";
 
 /// First inherited descriptor, as in `sd_listen_fds(3)`.
 const LISTEN_FDS_START: i32 = 3;
 
-/// What the service manager above us said to us and must not reach our children.
+/// Variables from the service manager to the supervisor, withheld from the roles.
 const FOREIGN_VARIABLES: [&str; 3] = ["WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDNAMES"];
 
-/// How the supervisor learns that a role works.
+/// How the supervisor learns of a role's readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
     /// The role sends `READY=1` and then `WATCHDOG=1` in time.
     Notified,
-    /// The role knows nothing of the protocol: it counts as ready once started.
+    /// A role without the protocol counts as ready once started.
     Spawned,
 }
 
-/// A listening socket that the supervisor keeps open while roles come and go.
+/// A listening socket, kept open by the supervisor while roles come and go.
 #[derive(Debug, Clone)]
 pub struct Listener {
-    /// What the role calls it: the settings section (`smtp`, `submission`, ...).
+    /// The name of the socket for the role: the settings section (`smtp`, `submission`, ...).
     pub name: String,
     /// The bound socket, of the internet or in the file system.
     pub socket: Arc<OwnedFd>,
@@ -43,7 +43,7 @@ pub struct Listener {
 /// Builds the command of a role; called at every start.
 pub type CommandBuilder = Box<dyn Fn() -> Command + Send>;
 
-/// One role: a program, and what it inherits.
+/// A role: a program, and the inherited sockets.
 pub struct Role {
     /// Name in logs and errors, for example `spool-a`.
     pub name: String,
@@ -51,9 +51,9 @@ pub struct Role {
     pub command: CommandBuilder,
     /// Listening sockets handed to every new process of the role.
     pub listeners: Vec<Listener>,
-    /// How it says that it works.
+    /// The way of the role to report readiness.
     pub readiness: Readiness,
-    /// Whether SIGHUP makes it read its settings again.
+    /// Whether SIGHUP makes the role read the settings again.
     pub reloads: bool,
 }
 
@@ -68,8 +68,8 @@ impl fmt::Debug for Role {
 }
 
 impl Role {
-    /// Starts a process of this role, in a process group of its own so that Ctrl-C in a terminal
-    /// reaches the supervisor only, which then stops the roles in order.
+    /// Starts a process of the role, in a separate process group: Ctrl-C in a terminal must reach the
+    /// supervisor only. The supervisor then stops the roles in order.
     pub(super) fn spawn(&self, notify: &Path, watchdog: Duration) -> io::Result<Child> {
         use std::os::unix::process::CommandExt;
 
@@ -94,7 +94,7 @@ impl Role {
         command.spawn()
     }
 
-    /// The names of the listeners in the order of their descriptors.
+    /// The names of the listeners in the order of the descriptors.
     fn listener_names(&self) -> String {
         let names: Vec<&str> = self.listeners.iter().map(|l| l.name.as_str()).collect();
         names.join(":")

@@ -1,4 +1,4 @@
-//! The form of a row in the table of roles: the facts that the supervisor, `vere role` and `check-config` share.
+//! The form of a row in the table of roles: the facts for the supervisor, `vere role` and `check-config`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,22 +7,22 @@ use vere_settings::Settings;
 
 use crate::memory::MemoryPart;
 
-/// A role: a program part with processes of its own.
+/// A role: a program part with separate processes.
 #[derive(Debug)]
 pub struct RoleSpec {
-    /// The name of the role, which is also its subcommand of `vere role`.
+    /// The name of the role, also the role's subcommand of `vere role`.
     pub name: &'static str,
     /// The help text of the subcommand.
     pub about: &'static str,
     /// The roles that must be ready before the role starts. The supervisor stops roles in the reverse order.
     pub after: &'static [&'static str],
-    /// The option of the subcommand that selects an instance, without dashes; `None` for a role with one process.
+    /// The option of the subcommand for an instance, without dashes; `None` for a role with a single process.
     pub option: Option<&'static str>,
-    /// The section of the settings that belongs to the role; `None` for a role without settings.
+    /// The section of the settings for the role; `None` for a role without settings.
     pub section: Option<&'static str>,
-    /// The processes of the role that the supervisor starts on this machine; absent for a role that another role starts.
+    /// The processes of the role to start on the machine; absent for a role that is started by a different role.
     pub instances: fn(&Settings) -> Vec<Instance>,
-    /// The memory that one process of the role may use.
+    /// The permitted memory of a process of the role.
     pub memory: fn(&Settings) -> Vec<MemoryPart>,
 }
 
@@ -69,7 +69,7 @@ impl Instance {
     }
 }
 
-/// A listening socket, or several with the same name.
+/// A listening socket, or several with a common name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Socket {
     /// The name for systemd and in errors: the section of the settings.
@@ -78,7 +78,7 @@ pub struct Socket {
     pub name: &'static str,
     /// The addresses.
     pub address: Address,
-    /// Whether the socket serves operators only: without another socket of the process it is not opened.
+    /// Whether the socket serves operators only: without a further socket of the process, the socket is not opened.
     pub beside: bool,
 }
 
@@ -109,7 +109,7 @@ impl Socket {
 pub enum Address {
     /// Addresses of the internet; with an empty list only systemd provides the socket.
     Internet(Vec<SocketAddr>),
-    /// UDP sockets, several at each address, among which the kernel spreads clients.
+    /// UDP sockets, several at each address; the kernel spreads clients among the sockets.
     Datagrams {
         /// The addresses.
         addresses: Vec<SocketAddr>,

@@ -5,9 +5,9 @@ use std::time::Duration;
 /// The times by which roles are judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timing {
-    /// Longest silence of a role that starts; recovery may take longer, if it says so meanwhile.
+    /// Longest silence of a starting role; recovery may take longer, if the role reports the delay meanwhile.
     pub(super) start_silence: Duration,
-    /// Longest silence of a role that works.
+    /// Longest silence of a working role.
     pub(super) watchdog: Duration,
     /// Longest time a role may take to stop.
     pub(super) stop: Duration,
@@ -15,7 +15,7 @@ pub(super) struct Timing {
     pub(super) restart_first: Duration,
     /// Longest pause after many.
     pub(super) restart_longest: Duration,
-    /// A role that lived this long starts with the first pause again.
+    /// After this time without a crash, a role starts with the first pause again.
     pub(super) stable_after: Duration,
 }
 

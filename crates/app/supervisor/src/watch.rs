@@ -1,10 +1,10 @@
 //! The event loop: children, their notices, and the operator's signals.
 //!
-//! One thread decides; three kinds of helper threads only wait and report: a thread for signals, a
-//! thread for notices, and a thread for the exit of each child. A child's exit is seen with
-//! `WNOWAIT` and collected by the deciding thread, so that a process id is never signalled after it
-//! was given back to the kernel. All children are started by the deciding thread: the kernel's
-//! parent-death signal follows the thread that forked, not the process.
+//! A single thread decides; three kinds of helper threads only wait and report: a thread for signals,
+//! a thread for notices, and a thread for the exit of each child. A child's exit is seen with
+//! `WNOWAIT` and collected by the deciding thread, so that no signal goes to a process id already
+//! returned to the kernel. All children are started by the deciding thread: the kernel's
+//! parent-death signal follows the forking thread, not the process.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,10 +37,10 @@ use vere_process::entry::{tell, watchdog_interval};
 /// Exit code after a second SIGINT: 128 + SIGINT, as shells have it.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Exits of a role before it was first ready after which the whole start counts as failed.
+/// Number of exits before a role was first ready after which the whole start counts as failed.
 const EARLY_EXITS_MAX: u32 = 3;
 
-/// What happens to the supervisor.
+/// An event for the supervisor.
 #[derive(Debug)]
 pub(super) enum Event {
     /// An operator's signal.
@@ -53,26 +53,26 @@ pub(super) enum Event {
     Asked(Asked),
 }
 
-/// Checks and accepts the settings file again, and returns the keys that changed; the old settings stay in force when
-/// it fails.
+/// Checks and accepts the settings file again, and returns the changed keys; on failure the old settings stay in
+/// force.
 pub(super) type Reload = Box<dyn FnMut() -> Result<Vec<String>, SupervisorError> + Send>;
 
-/// What to supervise.
+/// The roles to supervise, and the actions on events.
 pub(super) struct Plan {
     /// The roles, in start order.
     pub(super) roles: Vec<Role>,
-    /// What SIGHUP does.
+    /// The action on SIGHUP.
     pub(super) reload: Reload,
-    /// What follows once all are ready for the first time.
+    /// The action once all roles are ready for the first time.
     pub(super) when_ready: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// What the supervisor is about.
+/// The phase of the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Roles are started in order, each after the one before it is ready.
+    /// Roles are started in order, each when the previous role is ready.
     Starting,
-    /// All were ready once; each is restarted on its own.
+    /// All roles were ready once; each role is restarted separately.
     Running,
     /// Roles are stopped in reverse order.
     Stopping,
@@ -94,13 +94,13 @@ pub(super) struct Watch {
     started: Instant,
     /// Number of the accepted settings.
     settings: u64,
-    /// The last reload, if it was refused.
+    /// The last reload, if refused.
     refused: Option<(Instant, String)>,
 }
 
 impl Watch {
-    /// Prepares the supervision; nothing is started yet. `folder` takes the socket that roles notify, and
-    /// the room that is kept for starting them.
+    /// Prepares the supervision, without any start. `folder` takes the socket for notices of roles, and the
+    /// disk space reserved for starting roles.
     pub(super) fn new(plan: Plan, folder: &Path, timing: Timing) -> Result<Self, SupervisorError> {
         let system = SupervisorError::system;
         let socket = NotifySocket::open(folder).map_err(system("open the notification socket"))?;
@@ -159,7 +159,7 @@ impl Watch {
         }
     }
 
-    /// How long nothing has to be done unless something happens.
+    /// The time until the next action if no event comes.
     fn patience(&self, now: Instant) -> Duration {
         let heartbeat = self.heartbeat.map(|(_, due)| due);
         let next = self
@@ -173,7 +173,7 @@ impl Watch {
         })
     }
 
-    /// Does everything that is due.
+    /// Does all due work.
     fn attend(&mut self, now: Instant) {
         if let Some((every, due)) = self.heartbeat.filter(|(_, due)| *due <= now) {
             tell(&[NotifyState::Watchdog]);
@@ -227,7 +227,7 @@ impl Watch {
         self.phase = Phase::Stopping;
     }
 
-    /// Schedules the first role that was never started, once all before it are ready.
+    /// Schedules the first unstarted role, once all previous roles are ready.
     fn start_in_order(&mut self, now: Instant) {
         for child in &mut self.children {
             if child.is_idle() {
@@ -248,7 +248,7 @@ impl Watch {
         }
     }
 
-    /// Stops the last role that still lives; the ones before it wait for their turn.
+    /// Stops the last living role; previous roles wait.
     fn stop_in_order(&mut self, now: Instant) {
         for child in self.children.iter_mut().rev() {
             if child.pid().is_none() {
@@ -269,7 +269,7 @@ impl Watch {
             Event::Signal(signal) => self.signalled(signal),
             Event::Notified { pid, notices } => self.notified(pid, &notices, now),
             Event::Exited { pid } => self.exited(pid, now),
-            // A command that is gone needs no answer.
+            // An ended command needs no answer.
             Event::Asked(Asked { request, answer }) => {
                 let _ = answer.try_send(self.answer(request, now));
             }
@@ -356,7 +356,7 @@ impl Watch {
         reloaded
     }
 
-    /// Has the roles apply the settings that were just accepted.
+    /// Has the roles apply the newly accepted settings.
     fn accepted(&mut self, changed: Vec<String>) -> Accepted {
         tracing::info!("settings reloaded");
         self.settings += 1;
@@ -457,7 +457,7 @@ fn spawn_notice_thread(socket: notify::Receiver, reports: Sender<Event>) -> std:
         .map(drop)
 }
 
-/// Reports the end of one child.
+/// Reports the end of a child.
 fn spawn_exit_thread(pid: u32, reports: Sender<Event>) -> std::io::Result<()> {
     let id = Pid::from_raw(i32::try_from(pid).map_err(std::io::Error::other)?);
     let wait = move || {

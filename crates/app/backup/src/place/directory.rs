@@ -12,14 +12,14 @@ use super::{Entry, Place, Use};
 
 /// The file with the lock of the place.
 const LOCK: &str = "lock";
-/// The end of the name of a file that is being written.
+/// The end of the name of an unfinished file.
 const LEFTOVER: &str = ".new";
 
 /// A directory.
 #[derive(Debug)]
 pub(crate) struct Directory {
     root: PathBuf,
-    /// Folders whose names are not synced yet.
+    /// Directories with unsynced names.
     unsafe_yet: RefCell<BTreeSet<PathBuf>>,
 }
 
@@ -31,7 +31,7 @@ impl Directory {
         }
     }
 
-    /// Makes a folder with its parents, for its owner alone.
+    /// Makes a directory with the parents, for the owner alone.
     fn make(&self, folder: &Path) -> io::Result<()> {
         if folder.is_dir() {
             return Ok(());
@@ -92,7 +92,7 @@ impl Place for Directory {
             Use::Reading => File::open(path),
         };
         let file = match file {
-            // Nobody writes to a place without the file, or to one that cannot be written.
+            // No command writes to a place without the file, or to a read-only place.
             Err(error) if usage == Use::Reading && error.kind() == ErrorKind::NotFound => {
                 return Ok(Box::new(()));
             }

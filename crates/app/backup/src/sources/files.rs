@@ -1,4 +1,4 @@
-//! Files beside the mail store: the directory, keys, certificates, settings, the register, what is learned.
+//! Files beside the mail store: the directory, keys, certificates, settings, the register, learned data.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -13,16 +13,16 @@ use super::walk::{self, Found};
 use crate::manifest::{PIECE_OCTETS, Plain, Root};
 use crate::storing::Storing;
 
-/// How often a file is read that changes meanwhile.
+/// Maximum number of reads of a changing file.
 const ATTEMPTS: usize = 3;
-/// Changes of a file may not show in its times for as long after it was read, in nanoseconds.
+/// Time after a read during which a change of the file may not show in the file's times, in nanoseconds.
 const CLOCK_STEP: i128 = 2_000_000_000;
 
 /// The files of one backup.
 #[derive(Debug)]
 pub(crate) struct Files {
     found: Found,
-    /// A copy of the directory's database, in place of its files.
+    /// A copy of the directory's database, in place of the database files.
     database: Option<(Root, String, tempfile::NamedTempFile)>,
 }
 
@@ -92,7 +92,7 @@ impl Files {
     }
 }
 
-/// Stores a file; `None` if it went meanwhile.
+/// Stores a file; `None` if the file was removed meanwhile.
 fn store_file(
     (root, name): (Root, &str),
     path: &Path,
@@ -131,7 +131,7 @@ fn store_file(
     Ok(Some(plain))
 }
 
-/// Reads a file until it did not change meanwhile; one that never rests is kept as it was read last.
+/// Reads a file until a read without a concurrent change; of a file in constant change, the last read is kept.
 fn read_settled(
     mut file: File,
     mut metadata: Metadata,
@@ -143,7 +143,7 @@ fn read_settled(
     for _ in 0..ATTEMPTS {
         plain.pieces.clear();
         plain.octets = 0;
-        // What is appended meanwhile is left for the next backup.
+        // Octets appended meanwhile are left for the next backup.
         let mut rest = (&mut file).take(metadata.len());
         loop {
             let mut piece = Vec::new();

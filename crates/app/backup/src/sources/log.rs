@@ -1,5 +1,5 @@
-//! The log of the mail store: held as of one moment, read piece by piece, and not read again where an earlier backup
-//! has it.
+//! The log of the mail store: held as of a single moment, read piece by piece, except for pieces of an earlier
+//! backup.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -16,17 +16,17 @@ use crate::fault::at;
 use crate::manifest::{Log, LogFile, PIECE_OCTETS, Piece};
 use crate::storing::Storing;
 
-/// Octets at the end of the known part of a file that are compared before that part is taken for unchanged.
+/// Octets compared at the end of the known part of a file before the part is taken for unchanged.
 pub(crate) const TAIL: u64 = 4096;
 /// How long the store may take to begin a hold: a large segment may be under work.
 const HOLD_PATIENCE: Duration = Duration::from_secs(330);
-/// How long a store that does not listen may be one that is being started again.
+/// Longest time for which a store that does not listen may be restarting.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 const START_PAUSE: Duration = Duration::from_millis(200);
-/// Pieces of a file from which it is read again as a whole: many backups made them while the file grew.
+/// From this number of pieces a file is read again as a whole: many backups of a growing file made many pieces.
 const PIECES_MAX: usize = 256;
 
-/// The log as of one moment, which stays as it is.
+/// The log as of a single moment, unchanged while held.
 #[derive(Debug)]
 pub(crate) struct Held {
     folder: PathBuf,
@@ -36,9 +36,9 @@ pub(crate) struct Held {
 
 #[derive(Debug)]
 enum Hold {
-    /// Of the running store, by its connection.
+    /// Of the running store, by a connection to the store.
     Running(LogHold),
-    /// Of a store that does not run, by its lock, and by the lock of the system that does not run.
+    /// Of a stopped store, by the lock of the store and by the lock of the stopped system.
     Resting(Box<Resting>, Option<File>),
 }
 
@@ -103,7 +103,7 @@ impl Held {
     /// Ends the hold.
     ///
     /// # Errors
-    /// When the hold had ended before: the files that were read may be of different moments.
+    /// When the hold had ended before: the read files may be of different moments.
     pub(crate) fn release(self) -> Result<(), Failure> {
         match self.hold {
             Hold::Running(hold) => Ok(hold.release()?),
@@ -115,8 +115,8 @@ impl Held {
     }
 }
 
-/// The lock of the data directory, if no system runs there. Without it a store that is being started again would be
-/// taken for one at rest, and kept from starting.
+/// The lock of the data directory, if no system runs there. Without the lock, a restarting store would be taken for a
+/// stopped store, and kept from starting.
 fn stopped_system(settings: &Settings) -> Result<Option<File>, Failure> {
     let path = settings.data.join("lock");
     let mut options = File::options();

@@ -1,5 +1,5 @@
-//! Which files a backup has beside the mail store: all of the data directory but what comes back by itself, and the
-//! files elsewhere that the settings name.
+//! The files of a backup beside the mail store: all files of the data directory except files rebuilt automatically, and
+//! the files elsewhere named in the settings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,8 +11,8 @@ use vere_settings::Settings;
 
 use crate::manifest::Root;
 
-/// Names in the data directory that no backup has: the mail store, which is read by itself; locks; caches; the trace;
-/// copies of accepted settings; reserved space; what an earlier restore has put beside the system.
+/// Names in the data directory left out of backups: the mail store, read separately; locks; caches; the trace; copies
+/// of accepted settings; reserved space; files put aside by an earlier restore.
 const LEFT_OUT: [&str; 12] = [
     "ballast",
     "store",
@@ -27,12 +27,12 @@ const LEFT_OUT: [&str; 12] = [
     "couriers",
     "mta-sts-policies",
 ];
-/// Names of files that a crash leaves of a write.
+/// Endings of files left by a crash during a write.
 const LEFTOVERS: [&str; 3] = [".new", ".tmp", "~"];
 /// The depth of folders.
 const DEPTH_MAX: usize = 32;
 
-/// The files to be read, each with its root and its path below the root.
+/// The files to be read, each with the root and the path below the root.
 pub(crate) type Found = BTreeMap<(Root, String), PathBuf>;
 
 /// Finds all files.
@@ -60,7 +60,7 @@ pub(crate) fn find(settings: &Settings, config: &Path) -> Result<Found, Failure>
     let named = settings.named_files.iter().map(|(_, path)| path.clone());
     let config = std::path::absolute(config)?;
     for path in named.chain([config]) {
-        // A directory that has all the others is none of the system's.
+        // A parent of the data directory does not belong to the system.
         if path.starts_with(&settings.data) || settings.data.starts_with(&path) || !is_kept(&path) {
             continue;
         }
@@ -69,7 +69,7 @@ pub(crate) fn find(settings: &Settings, config: &Path) -> Result<Found, Failure>
     Ok(found)
 }
 
-/// Paths that only this machine can use: the register, and the marks of its gateways.
+/// Paths of use on this machine only: the register, and the marks of the gateways.
 fn aside(settings: &Settings) -> Vec<PathBuf> {
     let mut named = settings.named_files.iter();
     let register = named.find(|(key, _)| key == "cluster.folder");
@@ -80,14 +80,14 @@ fn aside(settings: &Settings) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Paths that no backup has.
+/// Paths left out of backups.
 fn left_out(settings: &Settings) -> Vec<PathBuf> {
     let nodes = settings.spool.nodes.iter().map(|node| node.data.clone());
     let names = LEFT_OUT.iter().map(|name| settings.data.join(name));
     names.chain(nodes).collect()
 }
 
-/// Calls `each` with every file at or below a path. What goes meanwhile is passed over.
+/// Calls `each` with every file at or below a path. Files removed meanwhile are passed over.
 fn walk(
     path: &Path,
     depth: usize,
