@@ -161,7 +161,6 @@ async fn outlook_is_answered_by_any_spelling_of_its_path() {
     ] {
         let (answer, text) = ground.post(host, path, request("a@example.org")).await;
         assert_eq!(answer.status(), StatusCode::OK, "{path}");
-        assert_eq!(answer.headers()["cache-control"], "no-store");
         answers.push(text);
     }
     assert!(

@@ -89,6 +89,32 @@ fn ports(offset: u16) -> Result<[u16; PORTS.len()], Failure> {
     Ok(ports)
 }
 
+/// The sections of the server of block lists, at this port.
+fn list_text(port: u16) -> String {
+    format!(
+        r#"# A block list: dig @127.0.0.1 -p {port} 7.2.0.192.bl.demo.test A
+[dnsbl]
+listen = ["127.0.0.1:{port}"]
+[[dnsbl.zone]]
+name = "bl.demo.test"
+data = ["ip4set:block-list"]
+
+"#
+    )
+}
+
+/// The section of the web server, at these ports.
+fn web_text(https: u16, http: u16) -> String {
+    format!(
+        r#"# Settings of mail programs and the MTA-STS policy: https://autoconfig.demo.test, https://mta-sts.demo.test
+[web]
+https = ["127.0.0.1:{https}"]
+http = ["127.0.0.1:{http}"]
+
+"#
+    )
+}
+
 /// The section of the MTA of X.400, at this port.
 fn mta_text(port: u16) -> String {
     format!(
@@ -129,7 +155,7 @@ fn config_text(offset: u16) -> Result<String, Failure> {
         node_b,
         sink,
     ] = ports(offset)?;
-    let mta = mta_text(x400);
+    let (list, web, mta) = (list_text(dnsbl), web_text(https, http), mta_text(x400));
     Ok(format!(
         r#"# The demo of `make run`. Change it as you like: it is written once. `./vere reload`
 # puts most changes in force. docs/reference/config.md explains every key.
@@ -154,19 +180,7 @@ listen = ["127.0.0.1:{imaps}"]
 [lmtp]
 listen = ["127.0.0.1:{lmtp}"]
 
-# A block list: dig @127.0.0.1 -p {dnsbl} 7.2.0.192.bl.demo.test A
-[dnsbl]
-listen = ["127.0.0.1:{dnsbl}"]
-[[dnsbl.zone]]
-name = "bl.demo.test"
-data = ["ip4set:block-list"]
-
-# Settings of mail programs and the MTA-STS policy: https://autoconfig.demo.test, https://mta-sts.demo.test
-[web]
-https = ["127.0.0.1:{https}"]
-http = ["127.0.0.1:{http}"]
-
-{mta}[delivery]
+{list}{web}{mta}[delivery]
 local = "store"                      # "maildir" files mail below data/maildir instead
 
 [relay]
