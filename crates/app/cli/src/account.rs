@@ -145,31 +145,7 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
             address,
             password,
             json,
-        } => {
-            let name = AccountName::parse(address)?;
-            let directory = open(settings)?;
-            let Some(account) = directory.store().account(&name)? else {
-                return Err(explained(ChangeError::NoSuchAccount(name)));
-            };
-            let chosen = password.choose(&name)?;
-            // A new password does not enable a disabled account.
-            let disabled = state::is_disabled(&account);
-            let credentials = chosen.credentials()?;
-            let credentials = credentials.map(|made| match disabled {
-                true => made.locked(),
-                false => made,
-            });
-            directory
-                .set_credentials(name.clone(), credentials)
-                .map_err(explained)?;
-            let said = report("password set for", &name, &chosen, *json);
-            Ok(match disabled && !json {
-                true => format!(
-                    "{said}the account stays disabled; enable it with: vere account enable {name}\n"
-                ),
-                false => said,
-            })
-        }
+        } => set_password(address, password, *json, settings),
         AccountCommand::Del {
             address,
             purge,
@@ -181,6 +157,37 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
         AccountCommand::Enable { address, json } => state::set(address, true, *json, settings),
         AccountCommand::List { domain, json } => list(domain.as_deref(), *json, settings),
     }
+}
+
+/// Replaces the password of an account. A new password does not enable a disabled account.
+fn set_password(
+    address: &str,
+    password: &PasswordArgs,
+    json: bool,
+    settings: &Settings,
+) -> Result<String, Failure> {
+    let name = AccountName::parse(address)?;
+    let directory = open(settings)?;
+    let Some(account) = directory.store().account(&name)? else {
+        return Err(explained(ChangeError::NoSuchAccount(name)));
+    };
+    let chosen = password.choose(&name)?;
+    let disabled = state::is_disabled(&account);
+    let credentials = chosen.credentials()?;
+    let credentials = credentials.map(|made| match disabled {
+        true => made.locked(),
+        false => made,
+    });
+    directory
+        .set_credentials(name.clone(), credentials)
+        .map_err(explained)?;
+    let said = report("password set for", &name, &chosen, json);
+    Ok(match disabled && !json {
+        true => format!(
+            "{said}the account stays disabled; enable it with: vere account enable {name}\n"
+        ),
+        false => said,
+    })
 }
 
 /// The mail kept under a name, in words.

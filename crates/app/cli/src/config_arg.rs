@@ -25,6 +25,11 @@ impl ConfigArg {
         Ok((path, settings))
     }
 
+    /// The file's path.
+    pub(super) fn find(&self) -> Result<PathBuf, Failure> {
+        Ok(file::find(self.config.as_deref())?)
+    }
+
     /// The file that the command line names.
     pub(super) fn file(&self) -> Option<&Path> {
         self.config.as_deref()

@@ -31,10 +31,12 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use vere_health::{auth, bundle, dial, dns, doctor, reload, resolve, status};
 use vere_process::config as file;
 use vere_process::failure::Failure;
 use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
+use vere_role_store::maintenance::{self, mailbox};
 
 use config_arg::ConfigArg;
 pub use roles::{Drain, Roles, Run, ServeLists, Start};
@@ -62,7 +64,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
-        args: vere_health::reload::ReloadArgs,
+        args: reload::ReloadArgs,
     },
     /// Print the state of the whole system: roles, queues, replicas, certificates, disks, with a remedy for each finding.
     ///
@@ -71,7 +73,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
-        args: vere_health::status::StatusArgs,
+        args: status::StatusArgs,
     },
     /// Examine settings, system, machine and DNS, and print a remedy for each finding.
     ///
@@ -81,7 +83,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
-        args: vere_health::doctor::DoctorArgs,
+        args: doctor::DoctorArgs,
     },
     /// Write facts for a helper into one file, without passwords, keys and messages.
     ///
@@ -91,7 +93,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
-        args: vere_health::bundle::BundleArgs,
+        args: bundle::BundleArgs,
     },
     /// Write a working configuration, create the first account, and print the remaining steps.
     Quickstart(quickstart::QuickstartArgs),
@@ -107,7 +109,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
-        command: vere_health::auth::AuthCommand,
+        command: auth::AuthCommand,
     },
     /// Manage the local domains.
     Domain {
@@ -135,7 +137,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
-        command: vere_health::dns::DnsCommand,
+        command: dns::DnsCommand,
     },
     /// Serve, ask, check and convert block lists.
     Dnsbl {
@@ -235,14 +237,14 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
-        command: vere_role_store::maintenance::mailbox::MailboxCommand,
+        command: mailbox::MailboxCommand,
     },
     /// Maintain the mail store's files while the system is stopped; `explain` at any time.
     Store {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
-        command: vere_role_store::maintenance::StoreCommand,
+        command: maintenance::StoreCommand,
     },
     /// Dry-run a delivery to a domain or address, without sending a message.
     ///
@@ -252,7 +254,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
-        args: vere_health::dial::DialArgs,
+        args: dial::DialArgs,
     },
     /// Print where mail for an address goes, by the directory and the settings alone.
     ///
@@ -261,7 +263,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(flatten)]
-        args: vere_health::resolve::ResolveArgs,
+        args: resolve::ResolveArgs,
     },
     /// Print the trace of a message, found by queue id, Message-ID or recipient.
     Trace {
@@ -340,31 +342,21 @@ pub fn parse(arguments: Vec<OsString>) -> Cli {
 pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
     let text = match cli.command {
         Command::Serve { config } => return serve(&config),
-        Command::Reload { config, args } => {
-            return vere_health::reload::run(&args, &config.load()?.1);
-        }
+        Command::Reload { config, args } => return reload::run(&args, &config.load()?.1),
         Command::Status { config, args } => {
-            let load = || Ok(config.load()?.1);
-            return Ok(vere_health::status::run(&args, load));
+            return Ok(status::run(&args, || Ok(config.load()?.1)));
         }
-        Command::Doctor { config, args } => {
-            return vere_health::doctor::run(&args, || Ok(file::find(config.file())?));
-        }
+        Command::Doctor { config, args } => return doctor::run(&args, || config.find()),
         Command::SupportBundle { config, args } => {
-            let found = || Ok(file::find(config.file())?);
-            return vere_health::bundle::run(&args, found, spool::FACTS);
+            return bundle::run(&args, || config.find(), spool::FACTS);
         }
         Command::Quickstart(args) => quickstart::run(&args)?,
         Command::Account { config, command } => account::run(&command, &config.load()?.1)?,
-        Command::Auth { config, command } => {
-            return vere_health::auth::run(&command, &config.load()?.1);
-        }
+        Command::Auth { config, command } => return auth::run(&command, &config.load()?.1),
         Command::Domain { config, command } => domain::run(&command, &config.load()?.1)?,
         Command::Alias { config, command } => alias::run(&command, &config.load()?.1)?,
         Command::Dkim { config, command } => return dkim::run(&command, &config.load()?.1),
-        Command::Dns { config, command } => {
-            return vere_health::dns::run(&command, &config.load()?.1);
-        }
+        Command::Dns { config, command } => return dns::run(&command, &config.load()?.1),
         Command::Dnsbl { config, command } => return dnsbl::run(&command, &config, roles),
         Command::Filter { config, command } => return filter::run(&command, &config.load()?.1),
         Command::CheckConfig { config, args } => {
@@ -384,18 +376,13 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         }
         Command::Spool { config, command } => spool::run(&command, &config.load()?.1, roles)?,
         Command::Mailbox { config, command } => {
-            return Ok(vere_role_store::maintenance::mailbox::run(&command, &config.load()?.1)?);
+            return Ok(mailbox::run(&command, &config.load()?.1)?);
         }
         Command::Store { config, command } => {
-            let settings = config.load()?.1;
-            return Ok(vere_role_store::maintenance::run(&command, &settings)?);
+            return Ok(maintenance::run(&command, &config.load()?.1)?);
         }
-        Command::Import { config, args } => {
-            return vere_transfer::import(args, &config.load()?.1);
-        }
-        Command::Export { config, args } => {
-            return vere_transfer::export(args, &config.load()?.1);
-        }
+        Command::Import { config, args } => return vere_transfer::import(args, &config.load()?.1),
+        Command::Export { config, args } => return vere_transfer::export(args, &config.load()?.1),
         Command::Backup { config, args } => return vere_backup::backup(&args, || config.load()),
         Command::Restore { config, args } => return vere_backup::restore(&args, || config.load()),
         Command::Fs { command } => {
@@ -405,10 +392,8 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::X400 { config, command } => {
             return vere_app_x400::run(&command, || config.load());
         }
-        Command::Dial { config, args } => return vere_health::dial::run(&args, &config.load()?.1),
-        Command::Resolve { config, args } => {
-            return vere_health::resolve::run(&args, &config.load()?.1);
-        }
+        Command::Dial { config, args } => return dial::run(&args, &config.load()?.1),
+        Command::Resolve { config, args } => return resolve::run(&args, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1)?,
         Command::Explain { config, args } => explain::run(&args, &config.load()?.1)?,
         Command::Reports { config, args } => return reports::run(&args, &config),

@@ -59,10 +59,16 @@ pub(crate) enum SpoolCommand {
 
 /// Facts for `vere support-bundle`.
 pub(crate) const FACTS: &[vere_health::bundle::Further] = &[
-    ("spool.json", "vere spool stat: replicas and nodes", |settings| {
-        stat(settings, None, true, true)
-    }),
-    ("groups.json", "vere spool groups: the register", groups::in_json),
+    (
+        "spool.json",
+        "vere spool stat: replicas and nodes",
+        |settings| stat(settings, None, true, true),
+    ),
+    (
+        "groups.json",
+        "vere spool groups: the register",
+        groups::in_json,
+    ),
 ];
 
 /// Runs the command and returns the text to print.

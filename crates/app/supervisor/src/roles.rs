@@ -213,7 +213,10 @@ fn nodes(settings: &Settings) -> Vec<Instance> {
 }
 
 fn signer(settings: &Settings) -> Vec<Instance> {
-    let has_https = settings.web.as_ref().is_some_and(|web| !web.https.is_empty());
+    let has_https = settings
+        .web
+        .as_ref()
+        .is_some_and(|web| !web.https.is_empty());
     let needed = settings.dkim.is_some() || settings.front.is_some() || has_https;
     needed.then(Instance::default).into_iter().collect()
 }

@@ -218,7 +218,8 @@ mod tests {
     fn the_web_server_reads_the_same_text_by_a_name_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("vere.toml");
-        let text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[web]\nhttps = []\n";
+        let text =
+            "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[web]\nhttps = []\n";
         fs::write(&config, text).unwrap();
         let settings = Arc::new(parse(text, &config).unwrap());
         fs::create_dir(&settings.data).unwrap();

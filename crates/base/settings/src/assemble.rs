@@ -24,9 +24,8 @@ use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::kind::{Kind, Secrecy};
 use crate::model::{
-    Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
-    Listen, LogBy, Priority, PriorityPolicy, Register, Settings, Sni, Spool, SpoolNode, SpoolTls,
-    Tls,
+    Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls, Listen,
+    LogBy, Priority, PriorityPolicy, Register, Settings, Sni, Spool, SpoolNode, SpoolTls, Tls,
 };
 use crate::network::Networks;
 use crate::outgoing::{Delivery, LocalDelivery, TlsMode};

@@ -21,8 +21,8 @@ use crate::mail_store::NewMailbox;
 use crate::name::name;
 use crate::value::Value;
 
-use text::{domains, host_name, mail_address, senders, span};
 pub(crate) use secrecy::Secrecy;
+use text::{domains, host_name, mail_address, senders, span};
 pub(crate) use text::{shown, type_of};
 pub(crate) use x400::host_and_port;
 

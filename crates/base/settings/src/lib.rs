@@ -76,9 +76,9 @@ pub use lists::{BlockList, BlockLists, ListMaps, ListTreatment};
 pub use mail_store::{BodySharing, MailStore, NewMailbox};
 pub use manual::manual;
 pub use model::{
-    Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
-    Listen, LogBy, Priority, PriorityPolicy, Register, Resolver, Settings, Sni, Spool, SpoolNode,
-    SpoolTls, Tls,
+    Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls, Listen,
+    LogBy, Priority, PriorityPolicy, Register, Resolver, Settings, Sni, Spool, SpoolNode, SpoolTls,
+    Tls,
 };
 pub use name::name as checked_name;
 pub use nearest::nearest;

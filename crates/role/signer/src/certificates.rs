@@ -70,7 +70,10 @@ impl Certificates {
 
     /// The settings, if there are other certificates for web names than at the last look.
     fn with_other_web_names(&self) -> Option<Settings> {
-        let known = self.web_names.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self
+            .web_names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let is_changed = web_names::listing(&known.settings) != known.files;
         is_changed.then(|| known.settings.clone())
     }
@@ -79,7 +82,10 @@ impl Certificates {
     pub(super) fn reload(&self, settings: &Settings) {
         // Taken before reading: a change in between shows at the next look.
         let web_names = WebNames::of(settings);
-        *self.web_names.lock().unwrap_or_else(PoisonError::into_inner) = web_names;
+        *self
+            .web_names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = web_names;
         match tls::reload(&self.keyring, settings) {
             Ok(()) => self.tell(),
             Err(error) => tracing::error!(%error, "old certificates stay in use"),

@@ -59,6 +59,7 @@ fn tcp(address: SocketAddr) -> io::Result<()> {
 
 fn refused(section: &str, at: SocketAddr, error: &io::Error, holder: Option<Holder>) -> Row {
     let code = error.raw_os_error().map(Errno::from_raw);
+    let key = key(section);
     match (code, holder) {
         // The sockets of the unit.
         (Some(Errno::EADDRINUSE), Some(Holder { pid: 1, .. })) => Row::ok(
@@ -68,7 +69,7 @@ fn refused(section: &str, at: SocketAddr, error: &io::Error, holder: Option<Hold
         (Some(Errno::EADDRINUSE), Some(Holder { pid, name })) => Row::critical(
             CHECK,
             format!("{at} ({section}) is taken by {name}, process {pid}"),
-            format!("stop {name} for good, or choose another address with: {section}.listen"),
+            format!("stop {name} for good, or choose another address with: {key}"),
         ),
         (Some(Errno::EADDRINUSE), None) => Row::critical(
             CHECK,
@@ -85,13 +86,24 @@ fn refused(section: &str, at: SocketAddr, error: &io::Error, holder: Option<Hold
         (Some(Errno::EADDRNOTAVAIL), _) => Row::critical(
             CHECK,
             format!("no interface of this machine has the address of {at} ({section})"),
-            format!("see the addresses with: ip address, and correct {section}.listen"),
+            format!("see the addresses with: ip address, and correct {key}"),
         ),
         _ => Row::critical(
             CHECK,
             format!("{at} ({section}) cannot be bound: {error}"),
-            format!("correct {section}.listen"),
+            format!("correct {key}"),
         ),
+    }
+}
+
+/// The key of a section's addresses; some sections have names for systemd alone.
+fn key(section: &str) -> String {
+    match section.split_once('-') {
+        Some(("metrics", of)) => format!("metrics.{of}"),
+        Some(("spool", node)) => format!("listen of [[spool.node]] {node}"),
+        Some(("x400", "tls")) => "x400.listen_tls".to_owned(),
+        Some((section, _)) => format!("{section}.listen"),
+        None => format!("{section}.listen"),
     }
 }
 
@@ -178,13 +190,17 @@ mod tests {
         assert_eq!(level(Errno::EADDRINUSE, 7), Level::Critical);
         assert_eq!(level(Errno::EACCES, 7), Level::Ok);
         assert_eq!(level(Errno::EADDRNOTAVAIL, 7), Level::Critical);
+        let keys = ["smtp", "metrics-store", "dnsbl-udp"].map(key);
+        assert_eq!(keys, ["smtp.listen", "metrics.store", "dnsbl.listen"]);
     }
 
     #[test]
     fn the_settings_are_tried_while_the_system_is_stopped() {
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (taken, free) = (other.local_addr().unwrap(), free.local_addr().unwrap());
+        let address = |listener: &TcpListener| listener.local_addr().unwrap();
+        let taken = address(&other);
+        // The listener ends with the statement.
+        let free = address(&TcpListener::bind("127.0.0.1:0").unwrap());
         let text = format!(
             "version = 1\nhostname = \"a.b\"\n[smtp]\nlisten = [\"{taken}\"]\n[lmtp]\nlisten = []\n\
              [delivery]\nlocal = \"maildir\"\n[[spool.node]]\nname = \"a\"\nlisten = \"{free}\"\n"

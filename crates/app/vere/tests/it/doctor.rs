@@ -109,7 +109,7 @@ fn a_bundle_of_a_running_system_has_no_secret() {
     let directory = std::fs::read_to_string(data.join("directory.toml")).expect("accounts");
     let hash = directory
         .lines()
-        .find_map(|line| line.strip_prefix("password_hash = "));
+        .find_map(|line| line.strip_prefix("password = "));
     let hash = hash.expect("a hash").trim_matches('"');
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("case.tar.gz");
@@ -145,14 +145,13 @@ fn a_bundle_of_a_running_system_has_no_secret() {
 
 #[test]
 fn a_disabled_account_loses_its_sessions_and_keeps_its_password() {
-    for store in [
-        "file:{data}/directory.toml",
-        "sqlite:{data}/directory.sqlite",
-    ] {
+    for store in ["file:{data}/users.toml", "sqlite:{data}/users.db"] {
         let options = Options::default()
             .unset("relay.networks")
             .set("directory.store", &format!("{store:?}"));
         let system = System::start(&options);
+        system.command(&["domain", "add", "example.org"]);
+        system.add_account("alice@example.org");
         // NUL alice@example.org NUL secret.
         let plain = "AUTH PLAIN AGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==";
         let mut session = Session::greeted(system.submission);

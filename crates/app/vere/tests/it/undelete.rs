@@ -45,7 +45,10 @@ fn expunged_messages_come_back_to_clients_that_are_connected() {
     fill(&mut alice, "INBOX", 4, "1:3");
     let rows = expunged(&system, &["INBOX", "--since", "1h"]);
     assert_eq!(rows.len(), 3);
-    assert_eq!((&rows[0]["uid"], &rows[0]["mailbox"]), (&1.into(), &"INBOX".into()));
+    assert_eq!(
+        (&rows[0]["uid"], &rows[0]["mailbox"]),
+        (&1.into(), &"INBOX".into())
+    );
     assert_eq!(rows[0]["subject"], "Grüße 1");
     assert_eq!(rows[0]["from"], "bob@example.net");
     let said = system.command(&["mailbox", "expunged", ALICE, "--limit", "1"]);
@@ -57,21 +60,28 @@ fn expunged_messages_come_back_to_clients_that_are_connected() {
     let said = undelete(&system, &[&pick[..], &["--dry-run"]].concat());
     assert_has(&said, &["1 message", "would come back", "1 in INBOX"]);
     assert_eq!(expunged(&system, &[]).len(), 3);
-    assert_has(&undelete(&system, &pick), &["1 message", "is back", "1 in INBOX"]);
+    assert_has(
+        &undelete(&system, &pick),
+        &["1 message", "is back", "1 in INBOX"],
+    );
     let said = alice.ok("NOOP");
     assert_has(&said, &["* 2 EXISTS"]);
     let said = alice.ok("FETCH 2 (UID FLAGS BODY.PEEK[HEADER.FIELDS (Message-ID)])");
     assert_has(&said, &["UID 5", "$Work", "<1@example.net>"]);
     assert!(!said.contains("\\Deleted"), "{said}");
     // The same again brings nothing.
-    let (code, said) = system.failing_command(&[&["mailbox", "undelete", ALICE], &pick[..]].concat());
+    let (code, said) =
+        system.failing_command(&[&["mailbox", "undelete", ALICE], &pick[..]].concat());
     assert_eq!(code, Some(3), "{said}");
     assert_eq!(alice.exists("INBOX"), 2);
 
     // What was brought back, and what is kept, is there after a crash.
     system.crash();
     assert_eq!(expunged(&system, &[]).len(), 2);
-    assert_has(&undelete(&system, &["--all", "--to", "Back"]), &["2 in Back (created)"]);
+    assert_has(
+        &undelete(&system, &["--all", "--to", "Back"]),
+        &["2 in Back (created)"],
+    );
     let mut alice = Imap::login(ports.imap, ALICE, "secret");
     assert_eq!((alice.exists("INBOX"), alice.exists("Back")), (2, 2));
     system.kill();
@@ -133,7 +143,10 @@ fn a_quota_holds_for_what_comes_back() {
     let said = system.refused(&["mailbox", "undelete", ALICE, "--all"]);
     assert_has(&said, &["over quota", "4 messages", "leaves 2 messages"]);
     assert_eq!(alice.exists("INBOX"), 3);
-    assert_has(&undelete(&system, &["INBOX", "--uid", "2,3"]), &["2 messages"]);
+    assert_has(
+        &undelete(&system, &["INBOX", "--uid", "2,3"]),
+        &["2 messages"],
+    );
     assert_eq!(alice.exists("INBOX"), 5);
     assert_eq!(expunged(&system, &[]).len(), 2);
     let said = system.command(&["mailbox", "purge", ALICE, "--yes"]);

@@ -2,7 +2,9 @@
 
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, GIB, MIB, MINUTE, SECOND, TIB};
-use crate::kind::Kind::{Address, Choice, Integer, Name, Names, Path, SecretFile, Size, Span, Urls};
+use crate::kind::Kind::{
+    Address, Choice, Integer, Name, Names, Path, SecretFile, Size, Span, Urls,
+};
 
 sections! {
     "gateway" Always, "The gateway of this machine, among the gateways with the same nodes and register." {

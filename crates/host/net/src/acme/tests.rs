@@ -179,7 +179,10 @@ async fn a_refused_name_costs_the_others_nothing() {
     assert_eq!(beside(&names).due_in(now), Duration::ZERO);
     assert!(beside(&["mta-sts.a.test"]).due_in(now) > Duration::ZERO);
     // Without any good name the stored certificate remains.
-    let error = beside(&["bad.a.test"]).obtain_most().await.expect_err("none");
+    let error = beside(&["bad.a.test"])
+        .obtain_most()
+        .await
+        .expect_err("none");
     assert!(matches!(error, AcmeError::Refused { .. }), "{error}");
     assert_eq!(Leaf::of_file(&path).expect("kept").names.len(), 2);
     assert_eq!(fs::read(setup.certificate()).expect("stored"), first);

@@ -6,6 +6,9 @@ const SMALL: &str = "version = 1\nhostname = \"mail.example.org\"\n\
     [submission]\nlisten = [\"[::]:587\"]\n[submissions]\nlisten = [\"[::]:465\"]\n\
     [imaps]\nlisten = [\"[::]:993\"]\n[imap]\nlisten = [\"127.0.0.1:143\"]\n";
 
+/// A certificate from a file, without which clients could not log in.
+const TLS: &str = "[tls]\ncertificate = \"c\"\nkey = \"k\"\n";
+
 fn lines_of(settings: &str, addresses: &[IpAddr], has_reports: bool) -> Vec<String> {
     let settings = Settings::parse(settings, "test").expect("settings");
     let place = Place {
@@ -43,7 +46,7 @@ fn the_block_is_a_zone_file_with_the_addresses_of_this_machine() {
 
 #[test]
 fn an_unknown_address_is_a_comment_and_nobody_is_asked_for_reports_that_nobody_reads() {
-    let lines = lines_of(SMALL, &[], false);
+    let lines = lines_of(&format!("{SMALL}{TLS}"), &[], false);
     assert!(
         lines[0].starts_with("; mail.example.org. 300 IN A (the public"),
         "{lines:?}"
@@ -57,7 +60,7 @@ fn an_unknown_address_is_a_comment_and_nobody_is_asked_for_reports_that_nobody_r
 
 #[test]
 fn a_host_in_another_zone_is_a_comment_in_this_one() {
-    let settings = SMALL.replace("mail.example.org", "mx.notexample.org");
+    let settings = format!("{SMALL}{TLS}").replace("mail.example.org", "mx.notexample.org");
     let address = "198.51.100.7".parse().expect("an address");
     let lines = lines_of(&settings, &[address], false);
     assert_eq!(
@@ -70,7 +73,7 @@ fn a_host_in_another_zone_is_a_comment_in_this_one() {
 #[test]
 fn names_of_the_web_server_come_with_the_web_server() {
     let web = |rest: &str| {
-        let settings = format!("{SMALL}[tls]\ncertificate = \"c\"\nkey = \"k\"\n[web]\n{rest}");
+        let settings = format!("{SMALL}{TLS}[web]\n{rest}");
         lines_of(&settings, &[], false).join("\n")
     };
     let text = web("");
