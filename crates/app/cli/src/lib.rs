@@ -95,7 +95,7 @@ enum Command {
         #[command(flatten)]
         args: bundle::BundleArgs,
     },
-    /// Write a working configuration, create the first account, and print the remaining steps.
+    /// Write working settings, create the first account, and print the remaining steps.
     Quickstart(quickstart::QuickstartArgs),
     /// Manage accounts.
     Account {
