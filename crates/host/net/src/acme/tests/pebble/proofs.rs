@@ -96,7 +96,7 @@ impl Bind {
             child,
         };
         for _ in 0..500 {
-            if bind.log().contains("running") {
+            if bind.log().contains("all zones loaded") {
                 return Some(bind);
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
