@@ -4,19 +4,14 @@
 //! supervisor locks a file in the directory (`flock(2)`) before any further access. The kernel releases
 //! the lock at the end of the process, however caused; roles do not inherit the lock.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
 
-use nix::libc::O_NOFOLLOW;
-use nix::unistd::geteuid;
-
-use super::error::SupervisorError;
+use vere_process::data_lock::{FILE_NAME, open};
 use vere_process::restoring::INCOMPLETE;
 
-/// Name of the file under the data directory, with the process id of the supervisor.
-const FILE_NAME: &str = "lock";
+use super::error::SupervisorError;
 
 /// Digits of a process id and the end of the line.
 const PID_LENGTH_MAX: u64 = 16;
@@ -53,28 +48,6 @@ impl DataLock {
         note(&mut file).map_err(wrong)?;
         Ok(Self { _file: file })
     }
-}
-
-/// Opens the file, and gives the file to the directory's owner: a start without root has to open the
-/// file, too. The owner may have planted a different file for root to open, hence the checks of type and links.
-fn open(data: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(O_NOFOLLOW)
-        .open(data.join(FILE_NAME))?;
-    let is = file.metadata()?;
-    if !is.is_file() || is.nlink() != 1 {
-        return Err(io::Error::other("is not a file of this system, remove it"));
-    }
-    let owner = data.metadata()?;
-    if geteuid().is_root() && is.uid() != owner.uid() {
-        fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
-    }
-    Ok(file)
 }
 
 /// Writes the process id, for the message of the next start. Always of equal length and in place, so that a

@@ -11,6 +11,7 @@ pub mod boot_clock;
 pub mod clock;
 pub mod config;
 pub mod confirm;
+pub mod data_lock;
 pub mod drive;
 pub mod encryption;
 pub mod entry;

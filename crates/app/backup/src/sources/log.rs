@@ -2,12 +2,13 @@
 //! backup.
 
 use std::fs::{File, TryLockError};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use vere_control::{HeldFile, HeldLog, LogHold, store_socket};
+use vere_process::data_lock;
 use vere_process::failure::Failure;
 use vere_role_store::copies::Resting;
 use vere_settings::Settings;
@@ -78,15 +79,18 @@ impl Held {
     /// Stores all files.
     ///
     /// # Errors
-    /// When a file cannot be read or stored.
+    /// When a file cannot be read or stored, or the store has ended the hold.
     pub(crate) fn store(
-        &self,
+        &mut self,
         storing: &mut Storing<'_>,
         before: Option<&Log>,
     ) -> Result<Log, Failure> {
         let before = before.filter(|before| before.id == self.log.log);
         let mut files = Vec::with_capacity(self.log.files.len());
         for held in &self.log.files {
+            if let Hold::Running(hold) = &mut self.hold {
+                hold.check()?;
+            }
             let known = before.and_then(|log| {
                 let place = log.files.binary_search_by(|file| file.name.cmp(&held.name));
                 log.files.get(place.ok()?)
@@ -118,10 +122,8 @@ impl Held {
 /// The lock of the data directory, if no system runs there. Without the lock, a restarting store would be taken for a
 /// stopped store, and kept from starting.
 fn stopped_system(settings: &Settings) -> Result<Option<File>, Failure> {
-    let path = settings.data.join("lock");
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true).mode(0o600);
-    let file = options.open(&path).map_err(at(&path))?;
+    let path = settings.data.join(data_lock::FILE_NAME);
+    let file = data_lock::open(&settings.data).map_err(at(&path))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
