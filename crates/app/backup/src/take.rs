@@ -115,7 +115,7 @@ fn newest(repository: &Repository, numbers: &[u64]) -> Option<Manifest> {
 }
 
 /// Stores the log, and makes sure that the log was held to the end.
-fn copied(held: Held, storing: &mut Storing<'_>, known: Option<&Log>) -> Result<Log, Failure> {
+fn copied(mut held: Held, storing: &mut Storing<'_>, known: Option<&Log>) -> Result<Log, Failure> {
     let log = held.store(storing, known)?;
     held.release()?;
     Ok(log)

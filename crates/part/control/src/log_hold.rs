@@ -63,6 +63,36 @@ impl LogHold {
         Ok(Some((hold, held)))
     }
 
+    /// Compares, without waiting, whether the store still keeps the hold. A store that ended the hold, as on a nearly full
+    /// disk, needs the space that a backup would go on taking.
+    ///
+    /// # Errors
+    /// The store's reason, once the hold has ended.
+    pub fn check(&mut self) -> Result<(), AskError> {
+        let unasked = match self.is_answered() {
+            Ok(false) => return Ok(()),
+            Ok(true) => read_answer(&mut self.stream),
+            Err(error) => Err(error),
+        };
+        // Whatever came without a question, the hold is over.
+        understood(&self.socket, Peer::Store, unasked).and(Err(AskError::NoAnswer {
+            peer: Peer::Store,
+            socket: self.socket.clone(),
+        }))
+    }
+
+    /// Whether the store has sent an answer, or closed its side.
+    fn is_answered(&mut self) -> io::Result<bool> {
+        self.stream.get_ref().set_nonblocking(true)?;
+        let pending = match self.stream.fill_buf() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        };
+        self.stream.get_ref().set_nonblocking(false)?;
+        pending
+    }
+
     /// Ends the hold.
     ///
     /// # Errors
@@ -100,4 +130,71 @@ fn read_answer(stream: &mut BufReader<UnixStream>) -> io::Result<Answer> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(serde_json::from_str(&line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// The hold of a store that answers with these lines, the first at once, each other after a word; then the store goes.
+    fn hold(
+        answers: Vec<Answer>,
+    ) -> (
+        LogHold,
+        std::sync::mpsc::Sender<()>,
+        std::thread::JoinHandle<()>,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let (word, words) = std::sync::mpsc::channel();
+        let store = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = String::new();
+            BufReader::new(stream.try_clone().unwrap())
+                .read_line(&mut request)
+                .unwrap();
+            for (number, answer) in answers.into_iter().enumerate() {
+                if number > 0 {
+                    words.recv().unwrap();
+                }
+                let mut line = serde_json::to_vec(&answer).unwrap();
+                line.push(b'\n');
+                stream.write_all(&line).unwrap();
+            }
+            let _ = words.recv();
+        });
+        let (hold, held) = LogHold::take(&path, ANSWER_TIMEOUT).unwrap().unwrap();
+        assert_eq!(held.synced, 7);
+        (hold, word, store)
+    }
+
+    fn held() -> Answer {
+        Answer::Ok(json!({ "log": "0000000000000001", "synced": 7, "files": [] }))
+    }
+
+    #[test]
+    fn the_end_of_a_hold_is_seen_with_its_reason() {
+        let reason = "the disk is nearly full".to_owned();
+        let (mut hold, word, store) = hold(vec![held(), Answer::Error(reason.clone())]);
+        hold.check().unwrap();
+        hold.check().unwrap();
+        word.send(()).unwrap();
+        word.send(()).unwrap();
+        store.join().unwrap();
+        assert!(matches!(hold.check(), Err(AskError::Refused(text)) if text == reason));
+    }
+
+    #[test]
+    fn a_store_that_goes_ends_the_hold() {
+        let (mut hold, word, store) = hold(vec![held()]);
+        hold.check().unwrap();
+        drop(word);
+        store.join().unwrap();
+        assert!(matches!(hold.check(), Err(AskError::NoAnswer { .. })));
+    }
 }

@@ -79,9 +79,11 @@ pub(super) async fn serve(reception: &Reception, mut stream: UnixStream) -> io::
     write_answer(&mut stream, &Answer::Ok(serde_json::to_value(held)?)).await?;
     let max = reception.backup_hold_max();
     let ended = tokio::select! {
-        line = stream.read_u8() => line.map(|_| None)?,
+        // A hold that was taken away is never confirmed, also if the client ends in the same moment.
+        biased;
         () = hold.ended() => Some(HoldError::Room),
         () = tokio::time::sleep(max) => Some(HoldError::TooLong(max)),
+        line = stream.read_u8() => line.map(|_| None)?,
     };
     let seconds = began.elapsed().as_secs();
     let answer = match ended {

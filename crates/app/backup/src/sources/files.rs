@@ -162,7 +162,12 @@ fn read_settled(
         if super::mark(&after) == plain.mark {
             break;
         }
-        file = File::open(path).map_err(wrong)?;
+        file = match File::open(path) {
+            Ok(file) => file,
+            // The name went meanwhile, as when a message is moved: the octets just read are whole as of before.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) => return Err(wrong(error)),
+        };
         metadata = file.metadata().map_err(wrong)?;
     }
     Ok(())
