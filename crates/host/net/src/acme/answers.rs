@@ -77,7 +77,7 @@ impl Published {
         answer: KeyAuthorization,
     ) -> Result<(), AcmeError> {
         match &self.proof {
-            Proof::Http => lock(&self.http).add(token, answer.as_str().to_owned()),
+            Proof::Http => lock(&self.http).add(token, answer.as_str().to_owned())?,
             Proof::TlsAlpn => {
                 self.places.alpn.add(name, answer.digest().as_ref())?;
                 lock(&self.names).push(name.to_owned());

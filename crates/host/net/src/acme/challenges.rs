@@ -14,6 +14,7 @@ use hyper::{Method, StatusCode, Uri};
 use tokio::net::TcpListener;
 use vere_http::server::{self, Bounds, Terms};
 
+use super::AcmeError;
 use crate::aside::write_private;
 
 const PATH: &str = "/.well-known/acme-challenge/";
@@ -72,14 +73,15 @@ impl Challenges {
         is_token(token).then(|| directory.join(token))
     }
 
-    fn publish(&self, token: &str, answer: &str) {
+    /// Writes the file of a token. An answer that no process can read would cost a failed validation, and authorities
+    /// allow few.
+    fn publish(&self, token: &str, answer: &str) -> Result<(), AcmeError> {
         let Some(path) = self.file(token) else {
-            return;
+            return Ok(());
         };
         let written = write_private(&path, answer.as_bytes());
-        if let Err(error) = written.and_then(|aside| fs::rename(aside, &path)) {
-            tracing::error!(%error, file = %path.display(), "answer to a challenge not written");
-        }
+        let published = written.and_then(|aside| fs::rename(aside, &path));
+        published.map_err(|source| AcmeError::Storage { path, source })
     }
 }
 
@@ -118,10 +120,11 @@ impl Answers {
         }
     }
 
-    pub(super) fn add(&mut self, token: String, answer: String) {
-        self.challenges.publish(&token, &answer);
+    pub(super) fn add(&mut self, token: String, answer: String) -> Result<(), AcmeError> {
+        self.challenges.publish(&token, &answer)?;
         self.challenges.lock().insert(token.clone(), answer);
         self.tokens.push(token);
+        Ok(())
     }
 }
 
@@ -171,15 +174,25 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("challenges");
         let mut answers = Answers::new(Challenges::in_directory(&directory).unwrap());
-        answers.add("to-ken_1".to_owned(), "to-ken_1.print".to_owned());
+        answers
+            .add("to-ken_1".to_owned(), "to-ken_1.print".to_owned())
+            .unwrap();
         // The token comes from an authority.
-        answers.add("../evil".to_owned(), "x".to_owned());
+        answers.add("../evil".to_owned(), "x".to_owned()).unwrap();
         assert!(!folder.path().join("evil").exists());
         let read = |token: &str| read_answer(&directory, token);
         assert_eq!(read("to-ken_1").as_deref(), Some("to-ken_1.print"));
         for token in ["", "other", "../challenges/to-ken_1", ".", "a/b", "a\0b"] {
             assert_eq!(read(token), None, "{token:?}");
         }
+        // An answer that nobody can read is an error of the order, before the CA looks.
+        fs::remove_dir_all(&directory).unwrap();
+        let error = answers.add("later".to_owned(), "later.print".to_owned());
+        assert!(matches!(error, Err(AcmeError::Storage { .. })), "{error:?}");
+        fs::create_dir(&directory).unwrap();
+        answers
+            .add("to-ken_1".to_owned(), "to-ken_1.print".to_owned())
+            .unwrap();
         drop(answers);
         assert_eq!(read("to-ken_1"), None);
         fs::write(directory.join("left"), "x").unwrap();

@@ -53,6 +53,12 @@ pub enum AcmeError {
         /// The challenge of the settings.
         kind: &'static str,
     },
+    /// The authority asks about a name that nobody ordered.
+    #[error("certificate authority asks about {domain:?}, which was not ordered")]
+    OtherName {
+        /// The name.
+        domain: String,
+    },
     /// The answer to a challenge cannot be published.
     #[error("cannot publish the answer to the challenge for {name}: {problem}")]
     Challenge {

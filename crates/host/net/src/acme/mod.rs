@@ -289,6 +289,9 @@ impl Acme {
                 continue;
             }
             let domain = authorization.identifier().to_string();
+            if !is_among(&self.options.domains, &domain) {
+                return Err(AcmeError::OtherName { domain });
+            }
             let Some(challenge) = authorization.challenge(kind()) else {
                 let kind = self.options.proof.name();
                 return Err(AcmeError::NoChallenge { domain, kind });
@@ -309,6 +312,12 @@ impl Acme {
         }
         Ok(())
     }
+}
+
+/// Whether a name of an authorization was ordered: the name goes to programs and into updates of zones.
+fn is_among(domains: &[String], name: &str) -> bool {
+    let plain = |name: &str| name.trim_start_matches("*.").to_ascii_lowercase();
+    domains.iter().any(|own| plain(own) == plain(name))
 }
 
 fn identifier(domain: &str) -> Identifier {

@@ -52,7 +52,11 @@ impl Acme {
             };
             // Each turn takes one name away, so that there are as many orders as names at most.
             let name = match &error {
-                AcmeError::Refused { domain, .. } => domain.clone(),
+                AcmeError::Refused { domain, .. } | AcmeError::NoChallenge { domain, .. } => {
+                    domain.clone()
+                }
+                // By dns-01: the name's zone is elsewhere, or the program fails for the name.
+                AcmeError::Challenge { name, .. } => name.clone(),
                 _ => return Err(error),
             };
             let before = self.options.domains.len();

@@ -14,7 +14,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::challenges::Answers;
-use super::{Acme, AcmeError, AcmeOptions, Challenges, PAUSES, Proof, pause, serve_challenges};
+use super::{
+    Acme, AcmeError, AcmeOptions, Challenges, PAUSES, Proof, is_among, pause, serve_challenges,
+};
 use crate::tls::{Leaf, ServerTls, ServerTlsOptions};
 use authority::{Authority, Behaviour};
 
@@ -265,7 +267,9 @@ async fn the_listener_answers_open_challenges_and_nothing_else() {
     tokio::spawn(serve_challenges(listener, challenges.clone()));
     let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: mx.test\r\n\r\n");
     let mut answers = Answers::new(challenges);
-    answers.add("token".to_owned(), "token.print".to_owned());
+    answers
+        .add("token".to_owned(), "token.print".to_owned())
+        .unwrap();
     let found = request(address, &get("/.well-known/acme-challenge/token")).await;
     assert!(
         found.starts_with("HTTP/1.1 200 ") && found.ends_with("\r\n\r\ntoken.print"),
@@ -294,4 +298,22 @@ async fn the_listener_answers_open_challenges_and_nothing_else() {
     drop(answers);
     let gone = request(address, &get("/.well-known/acme-challenge/token")).await;
     assert!(gone.starts_with("HTTP/1.1 404 "), "{gone}");
+}
+
+/// A CA that asks about other names gets nothing done for them.
+#[test]
+fn names_that_nobody_ordered_are_known() {
+    let own = ["mx.demo.test".to_owned(), "*.Example.test".to_owned()];
+    for (name, is) in [
+        ("mx.demo.test", true),
+        ("MX.demo.test", true),
+        ("*.example.test", true),
+        ("example.test", true),
+        ("demo.test", false),
+        ("mx.demo.test\n", false),
+        ("-rf", false),
+        ("", false),
+    ] {
+        assert_eq!(is_among(&own, name), is, "{name}");
+    }
 }

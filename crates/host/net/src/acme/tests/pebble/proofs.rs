@@ -60,7 +60,7 @@ const ZONE: &str =
     "$TTL 60\n@ IN SOA ns hostmaster 1 3600 600 86400 1\n@ IN NS ns\nns IN A 127.0.0.1\n";
 
 impl Bind {
-    /// Starts it; `None` where it is not installed.
+    /// Starts `named`; `None` on a machine without BIND.
     async fn start() -> Option<Self> {
         let program = ["/usr/sbin/named", "/usr/local/sbin/named"];
         let Some(program) = program.into_iter().find(|path| Path::new(path).is_file()) else {
