@@ -20,7 +20,7 @@ use vere_role_store::maintenance::accounts;
 
 pub(super) use password::{generate, new_credentials};
 pub(super) use records::{each_alias, explained};
-use records::{each_row, leading, maildir};
+use records::{each_row, existing, leading, maildir};
 
 use super::json::printed;
 use password::{Chosen, PasswordArgs};
@@ -168,9 +168,7 @@ fn set_password(
 ) -> Result<String, Failure> {
     let name = AccountName::parse(address)?;
     let directory = open(settings)?;
-    let Some(account) = directory.store().account(&name)? else {
-        return Err(explained(ChangeError::NoSuchAccount(name)));
-    };
+    let account = existing(&directory, &name)?;
     let chosen = password.choose(&name)?;
     let disabled = state::is_disabled(&account);
     let credentials = chosen.credentials()?;

@@ -20,7 +20,7 @@ use vere_smtp::client::{OutgoingMessage, RecipientOutcome};
 use vere_smtp::command::RcptTo;
 
 use vere_outbound::hosts::Host;
-use vere_outbound::{Hosts, Opened, Outbound, OutboundMetrics, Progress, Unroutable, drive};
+use vere_outbound::{Hosts, Opened, Outbound, Progress, Unroutable, drive};
 use vere_process::clock;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
@@ -118,12 +118,7 @@ pub fn run(args: &DialArgs, settings: &Arc<Settings>) -> Result<Outcome, Failure
         Some(text) => ReversePath::Address(address(text)?),
         None => ReversePath::Null,
     };
-    let outbound = Outbound::new(
-        settings,
-        vere_outbound::resolver(settings)?,
-        OutboundMetrics::default(),
-        None,
-    )?;
+    let outbound = crate::outward::outbound(settings)?;
     let dialling = Dialling {
         outbound,
         directory: vere_login::directory::open_if_there(settings)?,

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use tokio::time::timeout_at;
 use vere_net::resolver::{Resolver, ResolverOptions};
-use vere_outbound::{Outbound, OutboundMetrics};
+use vere_outbound::Outbound;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_settings::Settings;
@@ -121,12 +121,7 @@ fn checked(
     patience: Option<Duration>,
 ) -> Result<Vec<(String, Vec<Row>)>, Failure> {
     let domains = domains(args.domain.as_deref(), settings)?;
-    let outbound = Outbound::new(
-        settings,
-        vere_outbound::resolver(settings)?,
-        OutboundMetrics::default(),
-        None,
-    )?;
+    let outbound = crate::outward::outbound(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

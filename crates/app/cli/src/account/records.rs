@@ -1,7 +1,7 @@
 //! Records of the directory, read for commands.
 
 use vere_directory::Directory;
-use vere_ports::directory::{AccountName, Alias, ChangeError, DomainName, Page};
+use vere_ports::directory::{Account, AccountName, Alias, ChangeError, DomainName, Page};
 use vere_process::failure::Failure;
 use vere_settings::Settings;
 
@@ -33,6 +33,15 @@ pub(crate) fn explained(error: ChangeError) -> Failure {
         _ => String::new(),
     };
     Failure::new(format!("{error}{advice}"))
+}
+
+/// The account of this name.
+///
+/// # Errors
+/// When the account is unknown, or the directory cannot be read.
+pub(super) fn existing(directory: &Directory, name: &AccountName) -> Result<Account, Failure> {
+    let found = directory.store().account(name)?;
+    found.ok_or_else(|| explained(ChangeError::NoSuchAccount(name.clone())))
 }
 
 /// The aliases of an account.

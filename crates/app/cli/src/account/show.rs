@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use vere_login::directory::open;
-use vere_ports::directory::{AccountName, ChangeError};
+use vere_ports::directory::AccountName;
 use vere_process::failure::Failure;
 use vere_role_store::maintenance::accounts;
 use vere_settings::{AccountQuota, AccountSending, LocalDelivery, Settings};
 
-use super::records::{explained, leading, maildir};
+use super::records::{existing, leading, maildir};
 use super::state;
 use crate::json::printed;
 
@@ -20,9 +20,7 @@ use crate::json::printed;
 pub(super) fn run(address: &str, json: bool, settings: &Settings) -> Result<String, Failure> {
     let name = AccountName::parse(address)?;
     let directory = open(settings)?;
-    let Some(account) = directory.store().account(&name)? else {
-        return Err(explained(ChangeError::NoSuchAccount(name)));
-    };
+    let account = existing(&directory, &name)?;
     let login = match (&account.credentials, state::is_disabled(&account)) {
         (None, _) => "no password",
         (Some(_), true) => "disabled",

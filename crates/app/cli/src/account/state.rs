@@ -2,11 +2,11 @@
 
 use serde_json::json;
 use vere_login::directory::open;
-use vere_ports::directory::{Account, AccountName, ChangeError, Credentials};
+use vere_ports::directory::{Account, AccountName, Credentials};
 use vere_process::failure::Failure;
 use vere_settings::Settings;
 
-use super::records::explained;
+use super::records::{existing, explained};
 use crate::json::printed;
 
 /// Whether the account has a locked password.
@@ -27,9 +27,7 @@ pub(super) fn set(
 ) -> Result<String, Failure> {
     let name = AccountName::parse(address)?;
     let directory = open(settings)?;
-    let Some(account) = directory.store().account(&name)? else {
-        return Err(explained(ChangeError::NoSuchAccount(name)));
-    };
+    let account = existing(&directory, &name)?;
     if account.credentials.is_none() {
         return Err(Failure::new(format!(
             "{name} has no password, so that every login is refused; set one with: vere account passwd {name}"
