@@ -114,7 +114,7 @@ pub fn export(args: ExportArgs, settings: &Settings) -> Result<Outcome, Failure>
 pub struct Way {
     /// The account that receives it.
     pub account: AccountName,
-    /// Only these mailboxes; all, if there are none.
+    /// The mailboxes to transfer; an empty list stands for all mailboxes.
     pub only: Vec<String>,
     /// The mailbox below which all go.
     pub into: Option<String>,
@@ -179,7 +179,7 @@ fn open_state(
     State::open(&path, args.dry_run)
 }
 
-/// The record of what was done, by what is transferred.
+/// The file that records transferred messages, named by direction, account, target and place.
 fn state_path(
     settings: &Settings,
     direction: &str,

@@ -267,7 +267,7 @@ fn mail_is_restored_into_the_running_system() {
     // The same once more brings nothing.
     let said = restore(&["--into", "Again"]);
     assert_has(&said, &["0 messages", "3 were there already"]);
-    // One mailbox, where it was, with its name.
+    // A single mailbox comes back into its place, under its name.
     let said = restore(&["--mailbox", "Old/Deep", "--in-place"]);
     assert_has(&said, &["1 message"]);
     assert_eq!(numbers(&mut alice, "Old/Deep"), [3].into());

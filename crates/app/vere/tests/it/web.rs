@@ -389,7 +389,7 @@ fn idle_connections_keep_nobody_out() {
     wait_until("the server", || {
         setup.status("https://example.org/") == "200"
     });
-    // 1,000 from 50 addresses, of which each may have 20: all places. Half of them are in the clear, half sends a part of a handshake.
+    // 1,000 connections from 50 addresses, 20 allowed for each address, take all places. Half of them are in the clear, half sends a part of a handshake.
     let idle: Vec<TcpStream> = (0..1_000_u32)
         .map(|number| {
             let from = [127, 0, 1, u8::try_from(number / 20 + 1).expect("small")];
@@ -414,7 +414,7 @@ fn idle_connections_keep_nobody_out() {
         setup.metrics,
         &["vere_web_connections_total{scheme=\"https\",result=\"evicted\"} 1"],
     );
-    // One address has no more than its share.
+    // A single address gets no more connections than its share.
     let mut further = connect_from([127, 0, 1, 50], setup.https);
     let mut octet = [0];
     assert!(matches!(further.read(&mut octet), Ok(0) | Err(_)));
