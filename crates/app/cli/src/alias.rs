@@ -12,8 +12,8 @@ use vere_smtp::address::AddrSpec;
 use vere_login::directory::{create, open};
 
 use super::account::{each_alias, explained};
-use super::json::printed;
 use vere_process::failure::Failure;
+use vere_process::json::printed;
 
 /// Manage aliases.
 #[derive(Debug, Subcommand)]

@@ -10,8 +10,8 @@ use vere_settings::Settings;
 use vere_login::directory::{create, open};
 
 use super::account::explained;
-use super::json::printed;
 use vere_process::failure::Failure;
+use vere_process::json::printed;
 
 /// Manage domains.
 #[derive(Debug, Subcommand)]

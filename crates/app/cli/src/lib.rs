@@ -10,13 +10,11 @@ mod config;
 mod config_arg;
 mod demo;
 mod dkim;
-mod dnsbl;
 mod domain;
 mod examples;
 mod explain;
 mod filter;
 mod help;
-mod json;
 mod pages;
 mod quarantine;
 mod queue;
@@ -144,7 +142,7 @@ enum Command {
         #[command(flatten)]
         config: ConfigArg,
         #[command(subcommand)]
-        command: dnsbl::DnsblCommand,
+        command: vere_app_dnsbl::DnsblCommand,
     },
     /// Ask content filters about a message.
     Filter {
@@ -357,7 +355,9 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Alias { config, command } => alias::run(&command, &config.load()?.1)?,
         Command::Dkim { config, command } => return dkim::run(&command, &config.load()?.1),
         Command::Dns { config, command } => return dns::run(&command, &config.load()?.1),
-        Command::Dnsbl { config, command } => return dnsbl::run(&command, &config, roles),
+        Command::Dnsbl { config, command } => {
+            return vere_app_dnsbl::run(&command, config.file(), roles.dnsbl);
+        }
         Command::Filter { config, command } => return filter::run(&command, &config.load()?.1),
         Command::CheckConfig { config, args } => {
             let usual = || Ok(file::find(config.file())?);

@@ -24,8 +24,7 @@ pub struct Roles {
     pub drain_x400: Drain,
 }
 
-/// Runs the server of block lists; the file and the level are those of settings to be read again.
-pub type ServeLists = fn(&Arc<Settings>, Option<(PathBuf, Level)>) -> Result<(), Failure>;
+pub use vere_app_dnsbl::ServeLists;
 
 /// Drains the groups of these gateways, or of all dead gateways, by force if told; writes progress.
 pub type Drain = fn(&Arc<Settings>, &[String], bool, &mut dyn Write) -> Result<(), Failure>;

@@ -23,8 +23,8 @@ use self::asker::{Asker, News};
 use self::sample::Look;
 use self::screen::{Effect, Screen};
 use self::terminal::{Event, Terminal};
-use crate::json::to_json;
 use vere_process::failure::Failure;
+use vere_process::json::to_json;
 
 /// The shortest interval between two samples: a shorter interval would only load the gateway.
 const INTERVAL_MIN: Duration = Duration::from_millis(200);

@@ -16,7 +16,7 @@ use vere_units::Timestamp;
 
 use super::networks;
 use super::source::SourceArgs;
-use crate::json::printed;
+use vere_process::json::printed;
 
 /// Refused lines that are named, each with the reason.
 const NAMED_MAX: usize = 20;
@@ -30,7 +30,7 @@ const NAMED_MAX: usize = 20;
 /// Example: vere dnsbl import drop.txt --output drop.ip4set
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct ImportArgs {
+pub struct ImportArgs {
     #[command(flatten)]
     source: SourceArgs,
     /// The file to write.
@@ -39,7 +39,8 @@ pub(crate) struct ImportArgs {
     /// Leave lines with errors out. Without the option the first error ends the import, and no file is written.
     #[arg(long)]
     skip_errors: bool,
-    /// Print JSON: an object.
+    /// Print JSON: an object with `read`, `refused`, `errors`, `format`, `written` (`ipv4`, `ipv6`, `names`) and
+    /// `output`.
     #[arg(long)]
     json: bool,
 }

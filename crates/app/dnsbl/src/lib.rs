@@ -15,39 +15,73 @@ mod stopped;
 mod tests;
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Subcommand;
 
 use vere_process::failure::Failure;
+use vere_process::log::Level;
 use vere_process::outcome::Outcome;
+use vere_settings::Settings;
 
-use self::stopped::Stopped;
-use crate::config_arg::ConfigArg;
-use crate::roles::Roles;
+pub use dump::DumpArgs;
+pub use hitmap::MapArgs;
+pub use import::ImportArgs;
+pub use query::QueryArgs;
+pub use serve::ServeArgs;
+pub use stats::StatsArgs;
+use stopped::Stopped;
+
+/// Runs the server of block lists; the file and the level are those of settings to be read again.
+pub type ServeLists = fn(&Arc<Settings>, Option<(PathBuf, Level)>) -> Result<(), Failure>;
+
+/// The settings that a command may use.
+#[derive(Debug, Clone, Copy)]
+struct Config<'a>(Option<&'a Path>);
+
+impl Config<'_> {
+    /// The file's path and what it says.
+    fn load(&self) -> Result<(PathBuf, Arc<Settings>), Failure> {
+        let path = vere_process::config::find(self.0)?;
+        let settings = vere_process::config::read(&path)?;
+        Ok((path, settings))
+    }
+
+    /// The file that the command line names.
+    const fn file(&self) -> Option<&Path> {
+        self.0
+    }
+}
 
 /// Serve, ask, check and convert block lists.
 #[derive(Debug, Subcommand)]
-pub(crate) enum DnsblCommand {
-    Serve(serve::ServeArgs),
-    Query(query::QueryArgs),
-    Import(import::ImportArgs),
-    Dump(dump::DumpArgs),
-    Stats(stats::StatsArgs),
-    Map(hitmap::MapArgs),
+#[expect(
+    missing_docs,
+    reason = "the arguments have the description of their command"
+)]
+pub enum DnsblCommand {
+    Serve(ServeArgs),
+    Query(QueryArgs),
+    Import(ImportArgs),
+    Dump(DumpArgs),
+    Stats(StatsArgs),
+    Map(MapArgs),
 }
 
-/// Runs the command.
+/// Runs the command; `file` is the file of settings that the command line names.
 ///
 /// # Errors
 /// When a file cannot be read or written, or has an error; when the arguments or settings are wrong.
-pub(crate) fn run(
+pub fn run(
     command: &DnsblCommand,
-    config: &ConfigArg,
-    roles: &Roles,
+    file: Option<&Path>,
+    serve: ServeLists,
 ) -> Result<Outcome, Failure> {
+    let config = Config(file);
     match command {
-        DnsblCommand::Serve(args) => serve::run(args, config, roles),
+        DnsblCommand::Serve(args) => serve::run(args, config, serve),
         DnsblCommand::Query(args) => query::run(args, config),
         DnsblCommand::Import(args) => import::run(args),
         DnsblCommand::Dump(args) => written(dump::run(args, &mut io::stdout().lock())),

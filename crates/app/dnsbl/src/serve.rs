@@ -13,8 +13,7 @@ use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
 use vere_settings::{DnsblData, Settings};
 
-use crate::config_arg::ConfigArg;
-use crate::roles::Roles;
+use crate::{Config, ServeLists};
 
 /// The address without any in flags and settings; `make run` has the same.
 const LISTEN: &str = "127.0.0.1:2053";
@@ -30,7 +29,7 @@ const HOSTNAME: &str = "dnsbl.invalid";
 /// Example: vere dnsbl serve --listen 127.0.0.1:2053 --zone bl.example.org:ip4set:addresses
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct ServeArgs {
+pub struct ServeArgs {
     /// An address for queries by UDP and TCP; may be repeated. 127.0.0.1:2053 without any.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
@@ -46,7 +45,11 @@ pub(crate) struct ServeArgs {
 ///
 /// # Errors
 /// When the arguments or settings are wrong, no zone can be read, or an address is taken.
-pub(super) fn run(args: &ServeArgs, config: &ConfigArg, roles: &Roles) -> Result<Outcome, Failure> {
+pub(super) fn run(
+    args: &ServeArgs,
+    config: Config<'_>,
+    serve: ServeLists,
+) -> Result<Outcome, Failure> {
     let (settings, file) = match (args.zone.is_empty(), config.file()) {
         (true, _) => {
             let (path, settings) = config.load()?;
@@ -58,7 +61,7 @@ pub(super) fn run(args: &ServeArgs, config: &ConfigArg, roles: &Roles) -> Result
     let settings = with_flags(args, settings)?;
     let log = log::start(&settings, "dnsbl")?;
     let reload = file.map(|path| (path, Level::of(&log, "dnsbl")));
-    (roles.dnsbl)(&settings, reload)?;
+    serve(&settings, reload)?;
     Ok(Outcome::Exit(ExitCode::SUCCESS))
 }
 
@@ -121,21 +124,20 @@ fn wrong(zone: &str, expected: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::Parser;
 
     use super::*;
-    use crate::{Cli, Command};
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ServeArgs,
+    }
 
     fn args(line: &str) -> ServeArgs {
-        let words = format!("vere dnsbl serve {line}");
-        let cli = Cli::try_parse_from(words.split_whitespace()).unwrap();
-        let Command::Dnsbl { command, .. } = cli.command else {
-            panic!("expected vere dnsbl; found {cli:?}");
-        };
-        let crate::dnsbl::DnsblCommand::Serve(args) = command else {
-            panic!("expected serve; found {command:?}");
-        };
-        args
+        let words = format!("serve {line}");
+        let line = Line::try_parse_from(words.split_whitespace());
+        line.unwrap().args
     }
 
     #[test]

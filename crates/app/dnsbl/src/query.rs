@@ -14,7 +14,7 @@ use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_settings::{BlockList, BlockLists, ListTreatment, Settings};
 
-use crate::config_arg::ConfigArg;
+use crate::Config;
 use vere_health::dial::verdict::Verdict;
 
 /// The settings without a file.
@@ -29,7 +29,7 @@ const DEFAULTS: &str = "version = 1\nhostname = \"localhost.localdomain\"\n[fron
 /// Example: vere dnsbl query 192.0.2.1 --list bl.example.org
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct QueryArgs {
+pub struct QueryArgs {
     /// The address of a client.
     #[arg(value_name = "IP")]
     client: IpAddr,
@@ -39,7 +39,8 @@ pub(crate) struct QueryArgs {
     /// Ask this name server instead of those of the configuration.
     #[arg(long, value_name = "ADDRESS:PORT")]
     server: Option<SocketAddr>,
-    /// Print JSON.
+    /// Print JSON: an object with `client`, `front_asks`, `lists`, `sum`, `threshold` and `verdict`; a list has
+    /// `list`, `weight`, `answer`, `codes`, `by`, `map`, `text`, `milliseconds`, `broker`, `lacks_test_entry`.
     #[arg(long)]
     json: bool,
 }
@@ -79,7 +80,7 @@ struct Row {
 ///
 /// # Errors
 /// When the settings cannot be used, or there is no list.
-pub(super) fn run(args: &QueryArgs, config: &ConfigArg) -> Result<Outcome, Failure> {
+pub(super) fn run(args: &QueryArgs, config: Config<'_>) -> Result<Outcome, Failure> {
     let mut settings = match config.load() {
         Ok((_, settings)) => (*settings).clone(),
         Err(_) if !args.list.is_empty() && config.file().is_none() => defaults()?,
@@ -137,7 +138,7 @@ pub(super) fn run(args: &QueryArgs, config: &ConfigArg) -> Result<Outcome, Failu
             .collect(),
     };
     let text = match args.json {
-        true => crate::json::to_json(&report)?,
+        true => vere_process::json::to_json(&report)?,
         false => report.table(),
     };
     Ok(Outcome::Report(text, report.verdict.code()))

@@ -20,7 +20,7 @@ use super::stopped::Stopped;
 /// Example: vere dnsbl dump bl.example.org:ip4set:addresses --as bind
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct DumpArgs {
+pub struct DumpArgs {
     #[command(flatten)]
     source: SourceArgs,
     /// The form of the output.

@@ -24,7 +24,7 @@ const COLUMNS: usize = 80;
 /// Example: vere dnsbl map addresses.ip4set --network 192.0.0.0/8 --output map.png
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct MapArgs {
+pub struct MapArgs {
     #[command(flatten)]
     source: SourceArgs,
     /// Draw this /8 alone, with a pixel for each /24.

@@ -10,7 +10,7 @@ use vere_process::outcome::Outcome;
 use vere_units::ByteSize;
 
 use super::source::SourceArgs;
-use crate::json::printed;
+use vere_process::json::printed;
 
 /// Addresses of a /24.
 const NETWORK: usize = 256;
@@ -22,10 +22,11 @@ const NETWORK: usize = 256;
 /// Example: vere dnsbl stats drop.txt
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct StatsArgs {
+pub struct StatsArgs {
     #[command(flatten)]
     source: SourceArgs,
-    /// Print JSON: an object, with the number of /24s for each number of listed addresses.
+    /// Print JSON: an object with `ipv4` (`ranges`, `addresses`, `networks_24`, `maps`, and `per_network_24`, the
+    /// number of /24s for each number of listed addresses), `ipv6`, `names` and `records`.
     #[arg(long)]
     json: bool,
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command as Process;
 
-use clap::Parser as _;
+use clap::Parser;
 use serde_json::Value as Json;
 use tempfile::TempDir;
 use vere_dnsbl::data::{Kind, ZoneData, name_text};
@@ -13,7 +13,6 @@ use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 
 use super::DnsblCommand;
-use crate::{Cli, Command};
 
 /// Entries of all forms over each other, with a value that has variables.
 const SET: &str = "$SOA 0 ns1.ex.com admin.ex.com 7 2h 2h 1w 1h\n$NS 1w ns1.ex.com\n$TTL 1h\n\
@@ -21,13 +20,16 @@ const SET: &str = "$SOA 0 ns1.ex.com admin.ex.com 7 2h 2h 1w 1h\n$NS 1w ns1.ex.c
                    10.0.0.1 :4:own $$ \"quoted\" \\ text\n10.0.0.1 :5:\n10.0.2.5-10.0.3.4 :3:default $ $1\n10.0.0.9\n\
                    !10.0.0.77\n11/8\n";
 
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(subcommand)]
+    command: DnsblCommand,
+}
+
 fn parsed(words: &[&str]) -> DnsblCommand {
-    let words = ["vere", "dnsbl"].iter().chain(words);
-    let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"));
-    match cli.command {
-        Command::Dnsbl { command, .. } => command,
-        other => panic!("{other:?}"),
-    }
+    let words = ["dnsbl"].iter().chain(words);
+    let line = Line::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"));
+    line.command
 }
 
 fn run(words: &[&str]) -> Result<Outcome, Failure> {
@@ -355,7 +357,7 @@ fn a_map_is_a_file_or_text() {
         !whole.lines().nth(1).expect("a line").trim().is_empty(),
         "{whole}"
     );
-    let error = Cli::try_parse_from(["vere", "dnsbl", "map", "list", "--network", "10.0.0.0/9"]);
+    let error = Line::try_parse_from(["dnsbl", "map", "list", "--network", "10.0.0.0/9"]);
     let error = error.expect_err("a /9").to_string();
     assert!(
         error.contains("expected a /8 such as 192.0.0.0/8; found 10.0.0.0/9"),
