@@ -280,6 +280,11 @@ impl Supervised {
         }
     }
 
+    /// How long a starting process may be silent.
+    pub(super) const fn start_silence(&self) -> Duration {
+        self.timing.start_silence
+    }
+
     /// Kills a process after a missed deadline. The exit then takes the usual way.
     pub(super) fn kill_if_overdue(&mut self, now: Instant) {
         if let State::Starting { deadline, .. }

@@ -283,10 +283,16 @@ impl Watch {
     }
 
     fn notified(&mut self, pid: u32, notices: &[Notice], now: Instant) {
+        let is_starting = self.phase == Phase::Starting;
         let Some(child) = self.child(pid) else { return };
         for notice in notices {
             if child.notified(notice, now) {
                 tracing::info!(role = %child.role.name, pid, "role is ready");
+            }
+            if let Notice::Status(text) = notice
+                && is_starting
+            {
+                tell_of_start(&child.role.name, text, child.start_silence());
             }
         }
     }
@@ -470,6 +476,17 @@ fn spawn_exit_thread(pid: u32, reports: Sender<Event>) -> std::io::Result<()> {
         .name(format!("exit-{pid}"))
         .spawn(wait)
         .map(drop)
+}
+
+/// Tells systemd what a role does before it is ready: `systemctl status` shows the text, and the start may take longer
+/// than the unit allows as long as such texts come.
+fn tell_of_start(role: &str, text: &str, silence: Duration) {
+    let status = format!("{role}: {text}");
+    let extension = u32::try_from(silence.as_micros()).unwrap_or(u32::MAX);
+    tell(&[
+        NotifyState::Status(&status),
+        NotifyState::ExtendTimeoutUsec(extension),
+    ]);
 }
 
 #[cfg(test)]

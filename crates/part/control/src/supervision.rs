@@ -85,7 +85,7 @@ pub struct RoleState {
     pub last_end: Option<RoleEnd>,
     /// Number of the settings that the process has applied.
     pub settings: u64,
-    /// The reason why the process keeps earlier settings.
+    /// The work of a starting process, or the reason why the process keeps earlier settings.
     pub complaint: Option<String>,
 }
 

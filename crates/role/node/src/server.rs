@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
-use vere_disk::log::{LogOptions, NodeDirectory, Wake};
+use vere_disk::log::{LogOptions, NodeDirectory, Wake, octets_read};
 use vere_disk::spill::{SpillFile, SpillOptions};
 use vere_net::tls::Line;
 use vere_ports::spool_log::SpoolLogStore;
@@ -25,6 +25,7 @@ use super::restore::{restore, tell};
 use super::socket::{Listener, Socket};
 use vere_process::boot_clock::Clock;
 use vere_process::encryption::Encryption;
+use vere_process::recovering::Recovering;
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);
@@ -143,8 +144,10 @@ pub fn serve(
             Host::new(poll, listeners, node, stop, alive)?.run(ready)
         }
         Durability::Synced { directory, log } => {
+            let recovering = Recovering::of(&directory, octets_read);
             let logs = NodeDirectory::open(&directory, log, wake)?;
             let node = restore(config, logs, spill)?;
+            drop(recovering);
             Host::new(poll, listeners, node, stop, alive)?.run(ready)
         }
     }

@@ -105,6 +105,12 @@ fn one_role(role: &RoleState, system: &SystemState) -> Option<Finding> {
             "look into the log; it is started again by itself",
         ));
     }
+    if let (ProcessState::Starting, Some(work)) = (role.state, &role.complaint) {
+        return Some(Finding::warning(
+            format!("role {name} is starting: {work}"),
+            "wait; the role accepts work when it is ready",
+        ));
+    }
     if let Some(complaint) = &role.complaint {
         return Some(Finding::warning(
             format!("role {name} keeps its earlier settings: {complaint}"),

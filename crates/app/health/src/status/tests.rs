@@ -170,6 +170,15 @@ fn settings_that_are_not_in_force_are_named() {
         facts.edited.restart = vec!["smtp.listen".to_owned()];
     });
     assert!(text.ends_with(": smtp.listen"), "{text}");
+    let (_, text) = one(|facts| {
+        let role = &mut system(facts).roles[0];
+        role.state = ProcessState::Starting;
+        role.complaint = Some("reading the log: 1 MiB, 1 MiB/s".to_owned());
+    });
+    assert!(
+        text.contains("is starting: reading the log: 1 MiB"),
+        "{text}"
+    );
     let (_, text) = one(|facts| system(facts).roles[0].complaint = Some("no key".to_owned()));
     assert_eq!(text, "role spool-a keeps its earlier settings: no key");
 }

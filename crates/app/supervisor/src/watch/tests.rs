@@ -113,6 +113,10 @@ fn played_role() {
             vere_process::entry::notify_ready();
         }
         "steady" => vere_process::entry::notify_ready(),
+        "reader" => {
+            vere_process::entry::tell(&[sd_notify::NotifyState::Status("reading the log")]);
+            vere_process::entry::notify_ready();
+        }
         "obedient" => return follows_reloads(vere_process::entry::notify_ready),
         "unwilling" => {
             return follows_reloads(|| vere_process::entry::notify_kept("line 1\nline 2"));
@@ -144,7 +148,7 @@ fn follows_reloads(at_reload: impl Fn()) {
 /// A whole supervisor with one role, which takes signals as the real one does.
 fn played_supervisor() {
     let folder = std::env::current_dir().unwrap();
-    let roles = vec![helper("steady", &folder)];
+    let roles = vec![helper("steady", &folder), helper("reader", &folder)];
     let plan = Plan {
         roles,
         reload: Box::new(|| Ok(Vec::new())),
@@ -349,6 +353,32 @@ fn a_real_signal_stops_everything_cleanly() {
         let role = PathBuf::from("/proc").join(marks.read("steady.pid").trim());
         assert!(!role.exists(), "the role outlived {signal}");
     }
+}
+
+#[test]
+fn systemd_hears_what_a_role_does_before_it_is_ready() {
+    let marks = Marks::new();
+    let path = marks.path().join("systemd.sock");
+    let systemd = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    systemd
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let mut supervisor = (helper("supervisor", &marks.path()).command)()
+        .env("NOTIFY_SOCKET", &path)
+        .spawn()
+        .unwrap();
+    let mut octets = [0; 512];
+    let count = systemd.recv(&mut octets).unwrap();
+    let said = String::from_utf8_lossy(&octets[..count]);
+    assert_eq!(
+        said.trim(),
+        "STATUS=reader: reading the log\nEXTEND_TIMEOUT_USEC=60000000"
+    );
+    let count = systemd.recv(&mut octets).unwrap();
+    assert!(octets[..count].starts_with(b"READY=1"));
+    let pid = Pid::from_raw(i32::try_from(supervisor.id()).unwrap());
+    nix::sys::signal::kill(pid, Signal::SIGTERM).unwrap();
+    assert!(supervisor.wait().unwrap().success());
 }
 
 #[test]

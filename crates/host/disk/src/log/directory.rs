@@ -5,11 +5,21 @@ use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::fcntl::{OFlag, PosixFadviseAdvice, openat, posix_fadvise, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use vere_ports::storage::{Storage, StorageFile};
+
+/// Octets that this process read of files in such directories.
+static READ: AtomicU64 = AtomicU64::new(0);
+
+/// Octets that this process read of logs since it began, for the progress of a start.
+#[must_use]
+pub fn octets_read() -> u64 {
+    READ.load(Ordering::Relaxed)
+}
 
 /// Readable and writable by the owner only: the files contain mail.
 const MODE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
@@ -85,7 +95,9 @@ impl StorageFile for DirectoryFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_exact_at(buffer, offset)
+        self.0.read_exact_at(buffer, offset)?;
+        READ.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     fn will_need(&self, offset: u64, octets: u64) {

@@ -30,7 +30,7 @@ mod unread;
 mod tests;
 
 pub use aside::is_damage;
-pub use directory::{Directory, DirectoryFile};
+pub use directory::{Directory, DirectoryFile, octets_read};
 pub use node_store::{DiskLog, LogOptions, NodeDirectory};
 pub use redo::RedoLog;
 pub use sync::Wake;
