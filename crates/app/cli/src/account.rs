@@ -2,6 +2,7 @@
 
 mod password;
 mod records;
+mod rename;
 mod show;
 mod state;
 
@@ -22,8 +23,8 @@ pub(super) use password::{generate, new_credentials};
 pub(super) use records::{each_alias, explained};
 use records::{each_row, existing, leading, maildir};
 
-use super::json::printed;
 use password::{Chosen, PasswordArgs};
+use vere_process::json::printed;
 
 /// Manage accounts.
 #[derive(Debug, Subcommand)]
@@ -67,6 +68,7 @@ pub(crate) enum AccountCommand {
         #[arg(long)]
         json: bool,
     },
+    Rename(rename::RenameArgs),
     /// Remove an account; keep its mail, unless `--purge` is given.
     #[command(visible_alias = "remove")]
     Del {
@@ -75,6 +77,9 @@ pub(crate) enum AccountCommand {
         /// Remove all its mailboxes and mail from the mail store as well, permanently.
         #[arg(long)]
         purge: bool,
+        /// Print what would be removed and what would stay, and change nothing.
+        #[arg(long, conflicts_with = "json")]
+        dry_run: bool,
         /// Do not ask for confirmation.
         #[arg(long, requires = "purge")]
         yes: bool,
@@ -149,9 +154,17 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
         AccountCommand::Del {
             address,
             purge,
+            dry_run: true,
+            ..
+        } => would_remove(address, *purge, settings),
+        AccountCommand::Del {
+            address,
+            purge,
             yes,
             json,
+            ..
         } => remove(address, (*purge, *yes), *json, settings),
+        AccountCommand::Rename(args) => rename::run(args, settings),
         AccountCommand::Show { address, json } => show::run(address, *json, settings),
         AccountCommand::Disable { address, json } => state::set(address, false, *json, settings),
         AccountCommand::Enable { address, json } => state::set(address, true, *json, settings),
@@ -302,6 +315,31 @@ fn remove(
     }
     if !leading.is_empty() {
         let _ = writeln!(out, "aliases that still lead to it: {}", leading.join(", "));
+    }
+    Ok(out)
+}
+
+/// What [`remove`] would change.
+fn would_remove(address: &str, purge: bool, settings: &Settings) -> Result<String, Failure> {
+    let name = AccountName::parse(address)?;
+    let directory = open(settings)?;
+    existing(&directory, &name)?;
+    let mut out = format!("{name} would be removed\n");
+    if let Some(what) = kept(&name, settings)? {
+        let becomes = if purge {
+            "would be removed"
+        } else {
+            "would stay"
+        };
+        let _ = writeln!(out, "{what} {becomes}");
+    }
+    let leading = leading(&directory, &name)?;
+    if !leading.is_empty() {
+        let _ = writeln!(
+            out,
+            "aliases that would still lead to it: {}",
+            leading.join(", ")
+        );
     }
     Ok(out)
 }

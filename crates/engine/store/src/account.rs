@@ -2,6 +2,7 @@
 
 mod asides;
 mod emptying;
+mod renaming;
 mod whole;
 
 use std::borrow::Cow;

@@ -1,15 +1,20 @@
-//! Checking a store against itself.
+//! Checking a store against itself, in steps, so that a store can serve clients meanwhile.
+//!
+//! [`Store::check_rows`] compares the rows of one account or mailbox at one moment. [`Check::compare`] reads the bodies
+//! of a mailbox, and [`LogSurvey::run`] the log, both without access to the store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
+use crate::body::BodyReader;
+use crate::committed::Committed;
 use crate::error::StoreError;
-use crate::log::Damage;
+use crate::log::{Damage, LogFile, Survey};
 use crate::model::{BlobId, MailboxId, MailboxName, Uid};
-use crate::rows::{KeptCount, MailboxHead};
+use crate::rows::{KeptCount, MailboxHead, RecipientFields};
 use crate::snapshot::Message;
 use crate::store::Store;
 
@@ -98,7 +103,7 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
 }
 
-/// Partitions looked at in one go.
+/// Partitions read at once.
 const PARTITIONS: usize = 1_000;
 /// Maximum number of listed findings.
 const FINDINGS_MAX: usize = 1_000;
@@ -120,49 +125,129 @@ impl CheckReport {
     }
 }
 
-impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Reads every row, every body and every record of the log, and verifies that rows, counters and bodies agree.
-    /// All changes must be synced before. Takes as long as reading the store twice, and eight octets of memory per
-    /// body.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if metadata cannot be read.
-    pub fn check_all(&mut self) -> Result<CheckReport, StoreError> {
-        let mut report = CheckReport {
-            log_octets: self.log.octets()?,
-            ..CheckReport::default()
-        };
-        self.check_log(&mut report);
-        let (mut listed, mut bodies) = (BTreeSet::new(), BTreeSet::new());
-        let mut after = None;
-        loop {
-            let partitions = self.meta.partitions(after.as_ref(), PARTITIONS)?;
-            // Accounts sort before mailboxes, so all lists are known when mailboxes come.
-            for partition in &partitions {
-                match partition {
-                    Partition::Account(name) => {
-                        self.check_account(name, &mut listed, &mut report)?
-                    }
-                    Partition::Mailbox(id) => {
-                        self.check_mailbox(MailboxId(*id), &listed, &mut bodies, &mut report)?;
-                    }
-                }
-            }
-            let Some(last) = partitions.into_iter().next_back() else {
-                return Ok(report);
-            };
-            after = Some(last);
+/// A check under way. Takes eight octets of memory for each body.
+#[derive(Debug, Default)]
+pub struct Check {
+    /// Partitions that were read, and not looked at.
+    ahead: VecDeque<Partition>,
+    after: Option<Partition>,
+    /// Mailboxes in the lists of accounts.
+    listed: BTreeSet<MailboxId>,
+    bodies: BTreeSet<BlobId>,
+    report: CheckReport,
+}
+
+/// A message whose body is to be compared with its row.
+#[derive(Debug)]
+pub struct Claim {
+    mailbox: MailboxId,
+    message: Message,
+    /// Octets of the message's own fields, which stand before the body.
+    own: Result<usize, StoreError>,
+    kept: bool,
+}
+
+impl Claim {
+    /// Octets of the message.
+    #[must_use]
+    pub fn octets(&self) -> u64 {
+        u64::from(self.message.size)
+    }
+}
+
+impl Check {
+    /// Reads the body of a message, once for all messages with the body, and compares it with the claim.
+    pub fn compare<S: Storage>(&mut self, reader: &BodyReader<S>, claim: Claim) {
+        let (mailbox, uid, kept) = (claim.mailbox, claim.message.uid, claim.kept);
+        if let Err(error) = self.compared(reader, claim) {
+            self.report.found(match kept {
+                true => Finding::Kept {
+                    mailbox,
+                    uid,
+                    error,
+                },
+                false => Finding::Body {
+                    mailbox,
+                    uid,
+                    error,
+                },
+            });
         }
     }
 
-    /// Looks for damage in records that nobody reads while the metadata are whole.
-    fn check_log(&self, report: &mut CheckReport) {
-        let survey = match self.log.survey() {
+    fn compared<S: Storage>(
+        &mut self,
+        reader: &BodyReader<S>,
+        claim: Claim,
+    ) -> Result<(), StoreError> {
+        let message = claim.message;
+        let mut body = reader.open(message.blob)?;
+        if body.octets() + claim.own? != message.size as usize {
+            return Err(StoreError::Damaged(
+                "the size of the message differs from the record".to_owned(),
+            ));
+        }
+        if self.bodies.insert(message.blob) {
+            let octets = body.message()?;
+            if blake3::hash(&octets).as_bytes() != body.hash() {
+                return Err(StoreError::Damaged(
+                    "the hash of the message differs from the record".to_owned(),
+                ));
+            }
+            self.report.bodies += 1;
+            self.report.shared_octets += octets.len() as u64;
+            self.report.stored_octets += body.stored_octets();
+        }
+        Ok(())
+    }
+
+    /// Octets of the bodies that were read, as the log has them.
+    #[must_use]
+    pub fn stored_octets(&self) -> u64 {
+        self.report.stored_octets
+    }
+
+    /// Takes over what a survey of the log found.
+    pub fn surveyed(&mut self, octets: u64, findings: Vec<Finding>) {
+        self.report.log_octets = octets;
+        for finding in findings {
+            self.report.found(finding);
+        }
+    }
+
+    /// The contents in figures, and the faults found so far.
+    #[must_use]
+    pub fn finish(self) -> CheckReport {
+        self.report
+    }
+}
+
+/// Looks for damage in records that nobody reads while the metadata are whole, without access to the store.
+#[derive(Debug)]
+#[must_use = "nothing is looked at until it runs"]
+pub struct LogSurvey<S> {
+    storage: S,
+    /// Changes before this position are safe.
+    synced: u64,
+    /// The files, each with the octets that belong to this moment.
+    files: Vec<LogFile>,
+}
+
+impl<S: Storage> LogSurvey<S> {
+    /// Octets of the files.
+    #[must_use]
+    pub fn octets(&self) -> u64 {
+        self.files.iter().map(|file| file.octets).sum()
+    }
+
+    /// Reads all records. The files must not be reclaimed meanwhile. `told` gets the octets that were read, file by file.
+    #[must_use]
+    pub fn run(&self, told: &dyn Fn(u64)) -> Vec<Finding> {
+        let survey = match Survey::of_growing(&self.storage, self.synced, &self.files, told) {
             Ok(survey) => survey,
             Err(error) => {
                 let reason = error.to_string();
-                return report.found(Finding::Unread { reason });
+                return vec![Finding::Unread { reason }];
             }
         };
         let lost = survey.damage.iter().map(|damage| damage.file.as_str());
@@ -170,32 +255,92 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let unsound = survey
             .unsound()
             .filter(|file| !lost.contains(file.as_str()));
-        for file in unsound {
-            report.found(Finding::Segment { file });
+        let unsound = unsound.map(|file| Finding::Segment { file });
+        let damage = survey.damage.iter().cloned().map(Finding::Log);
+        unsound.chain(damage).collect()
+    }
+}
+
+impl<S: Storage, M: MetaEngine> Store<S, M> {
+    /// Reads every row, every body and every record of the log, and verifies that rows, counters and bodies agree.
+    /// All changes must be synced before. Takes as long as reading the store twice.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if metadata cannot be read.
+    pub fn check_all(&mut self) -> Result<CheckReport, StoreError> {
+        let mut check = Check::default();
+        let survey = self.log_survey()?.into_value();
+        check.surveyed(self.log.octets()?, survey.run(&|_| {}));
+        let reader = self.body_reader();
+        while let Some(claims) = self.check_rows(&mut check)?.into_value() {
+            for claim in claims {
+                check.compare(&reader, claim);
+            }
         }
-        for damage in &survey.damage {
-            report.found(Finding::Log(damage.clone()));
+        Ok(check.finish())
+    }
+
+    /// The survey of the log up to the last synced change.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the files cannot be listed.
+    pub fn log_survey(&self) -> Result<Committed<LogSurvey<S>>, StoreError> {
+        let survey = LogSurvey {
+            storage: self.log.storage().clone(),
+            synced: self.log.synced(),
+            files: self.log_files()?,
+        };
+        Ok(Committed::new(survey, self.log.synced()))
+    }
+
+    /// Looks at the rows of the next account or mailbox. Returns the messages of the mailbox, to be compared with their
+    /// bodies, which a reader of a later moment has once the claims are safe; `None` behind the last mailbox.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if metadata cannot be read.
+    pub fn check_rows(
+        &mut self,
+        check: &mut Check,
+    ) -> Result<Committed<Option<Vec<Claim>>>, StoreError> {
+        let claims = self.next_rows(check)?;
+        Ok(Committed::new(claims, self.log.end()))
+    }
+
+    fn next_rows(&mut self, check: &mut Check) -> Result<Option<Vec<Claim>>, StoreError> {
+        if check.ahead.is_empty() {
+            let partitions = self.meta.partitions(check.after.as_ref(), PARTITIONS)?;
+            check.ahead = partitions.into();
+        }
+        let Some(partition) = check.ahead.pop_front() else {
+            return Ok(None);
+        };
+        check.after = Some(partition.clone());
+        // Accounts sort before mailboxes, so all lists are known when mailboxes come.
+        match partition {
+            Partition::Account(name) => {
+                self.check_account(&name, check)?;
+                Ok(Some(Vec::new()))
+            }
+            Partition::Mailbox(id) => self.check_mailbox(MailboxId(id), check).map(Some),
         }
     }
 
-    fn check_account(
-        &mut self,
-        name: &AccountName,
-        listed: &mut BTreeSet<MailboxId>,
-        report: &mut CheckReport,
-    ) -> Result<(), StoreError> {
-        report.accounts += 1;
-        let account = self.account(name)?;
+    fn check_account(&mut self, name: &AccountName, check: &mut Check) -> Result<(), StoreError> {
+        check.report.accounts += 1;
+        let account = self.known_account(name)?;
         let asides = account.asides_by_age().into_iter();
         let asides = asides.map(|(id, row)| (row.name.clone(), id));
         let mailboxes = account.mailboxes.iter();
         let mailboxes = mailboxes.map(|(mailbox, row)| (mailbox.clone(), row.id));
         let all: Vec<_> = mailboxes.chain(asides).collect();
         for (mailbox, id) in all {
-            listed.insert(id);
+            check.listed.insert(id);
             let owner = self.any_mailbox(id).map(|mailbox| &mailbox.owner);
             if !owner.is_ok_and(|owner| owner == name) {
-                report.found(Finding::Unlisted {
+                check.report.found(Finding::Unlisted {
                     account: name.clone(),
                     name: mailbox,
                 });
@@ -207,25 +352,57 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     fn check_mailbox(
         &mut self,
         id: MailboxId,
-        listed: &BTreeSet<MailboxId>,
-        bodies: &mut BTreeSet<BlobId>,
-        report: &mut CheckReport,
-    ) -> Result<(), StoreError> {
-        let head = match self.any_mailbox(id) {
-            Ok(mailbox) => mailbox.head,
+        check: &mut Check,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let (head, owner) = match self.any_mailbox(id) {
+            Ok(mailbox) => (mailbox.head, mailbox.owner.clone()),
             // Deleted: the partition is empty, its version stays.
-            Err(StoreError::NoMailbox) => return Ok(()),
+            Err(StoreError::NoMailbox) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
         let aside = self.kept.is_aside(id);
-        report.mailboxes += u64::from(!aside);
-        if !listed.contains(&id) {
-            report.found(Finding::Unreachable {
+        check.report.mailboxes += u64::from(!aside);
+        // A mailbox may be younger than the look at its account.
+        if !check.listed.remove(&id) && !self.is_listed(&owner, id)? {
+            check.report.found(Finding::Unreachable {
                 mailbox: id,
                 messages: head.messages,
             });
         }
-        let chunks = self.any_messages(id)?;
+        let mut claims = Vec::with_capacity(head.messages as usize);
+        let counters = self.check_counters(id, &head, aside, &mut claims)?;
+        let kept = self.check_kept(id, &head, &mut claims)?;
+        for claim in &claims {
+            check.report.count(&claim.message, claim.kept);
+        }
+        if let Some(reason) = counters.or(kept) {
+            check.report.found(Finding::Counters {
+                mailbox: id,
+                reason,
+            });
+        }
+        Ok(claims)
+    }
+
+    fn is_listed(&self, owner: &AccountName, id: MailboxId) -> Result<bool, StoreError> {
+        let account = self.known_account(owner)?;
+        let mut listed = account.mailboxes.values().map(|row| row.id);
+        Ok(listed.any(|listed| listed == id)
+            || account
+                .asides_by_age()
+                .iter()
+                .any(|(aside, _)| *aside == id))
+    }
+
+    /// Adds up the messages of a mailbox. Returns what is wrong with their numbers.
+    fn check_counters(
+        &mut self,
+        id: MailboxId,
+        head: &MailboxHead,
+        aside: bool,
+        claims: &mut Vec<Claim>,
+    ) -> Result<Option<&'static str>, StoreError> {
+        let chunks = self.passing_messages(id)?;
         let mut counted = MailboxHead::new(head.uid_validity);
         let mut reason = None;
         for message in chunks.iter_from(0) {
@@ -236,28 +413,13 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             if message.mod_seq > head.mod_seq {
                 reason = Some("a mod-sequence is above HIGHESTMODSEQ");
             }
-            report.count(message, aside);
-            if let Err(error) = self.check_body(id, message, bodies, report) {
-                report.found(Finding::Body {
-                    mailbox: id,
-                    uid: message.uid,
-                    error,
-                });
-            }
+            claims.push(self.claim(id, *message, aside));
         }
-        drop(chunks);
-        reason = self.check_kept(id, &head, bodies, report)?.or(reason);
         let numbers = |head: &MailboxHead| (head.messages, head.unseen, head.deleted, head.octets);
-        if numbers(&counted) != numbers(&head) {
+        if numbers(&counted) != numbers(head) {
             reason = Some("the counters do not match the messages");
         }
-        if let Some(reason) = reason {
-            report.found(Finding::Counters {
-                mailbox: id,
-                reason,
-            });
-        }
-        Ok(())
+        Ok(reason)
     }
 
     /// Reads the kept messages of a mailbox. Returns what is wrong with their numbers.
@@ -265,8 +427,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         &mut self,
         id: MailboxId,
         head: &MailboxHead,
-        bodies: &mut BTreeSet<BlobId>,
-        report: &mut CheckReport,
+        claims: &mut Vec<Claim>,
     ) -> Result<Option<&'static str>, StoreError> {
         let (mut counted, mut reason) = (KeptCount::default(), None);
         let mut after = Vec::new();
@@ -276,15 +437,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                 if *uid >= head.uid_next {
                     reason = Some("the UID of an expunged message is not below UIDNEXT");
                 }
-                let message = Message::of(*uid, row);
-                report.count(&message, true);
-                if let Err(error) = self.check_body(id, &message, bodies, report) {
-                    report.found(Finding::Kept {
-                        mailbox: id,
-                        uid: *uid,
-                        error,
-                    });
-                }
+                claims.push(self.claim(id, Message::of(*uid, row), true));
             }
             after = key;
         }
@@ -294,35 +447,16 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(reason)
     }
 
-    fn check_body(
-        &self,
-        id: MailboxId,
-        message: &Message,
-        bodies: &mut BTreeSet<BlobId>,
-        report: &mut CheckReport,
-    ) -> Result<(), StoreError> {
-        let mut body = self.body_reader().open(message.blob)?;
-        let own = if message.own_fields {
-            self.own_fields(id, message.uid)?.render().len()
-        } else {
-            0
+    fn claim(&self, mailbox: MailboxId, message: Message, kept: bool) -> Claim {
+        let own = match message.own_fields {
+            true => self.own_fields(mailbox, message.uid),
+            false => Ok(RecipientFields::default()),
         };
-        if body.octets() + own != message.size as usize {
-            return Err(StoreError::Damaged(
-                "the size of the message differs from the record".to_owned(),
-            ));
+        Claim {
+            mailbox,
+            message,
+            own: own.map(|fields| fields.render().len()),
+            kept,
         }
-        if bodies.insert(message.blob) {
-            let octets = body.message()?;
-            if blake3::hash(&octets).as_bytes() != body.hash() {
-                return Err(StoreError::Damaged(
-                    "the hash of the message differs from the record".to_owned(),
-                ));
-            }
-            report.bodies += 1;
-            report.shared_octets += octets.len() as u64;
-            report.stored_octets += body.stored_octets();
-        }
-        Ok(())
     }
 }

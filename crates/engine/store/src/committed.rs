@@ -38,6 +38,11 @@ impl<T> Committed<T> {
         }
     }
 
+    /// The value, for a caller that shows it to no client.
+    pub(crate) fn into_value(self) -> T {
+        self.value
+    }
+
     /// Converts the value, with the same position.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Committed<U> {
         Committed {

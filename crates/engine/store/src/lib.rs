@@ -40,7 +40,7 @@ pub use account::{Holding, Holdings, ListEntry};
 pub use add::{Added, QuotaLimit, QuotaUsage, Target};
 pub use body::{Body, BodyReader, PIECES_MEMORY, Pieces, Prepared, Unpacker, compress};
 pub use change::Stored;
-pub use check::{CheckReport, Finding};
+pub use check::{Check, CheckReport, Claim, Finding, LogSurvey};
 pub use committed::Committed;
 pub use copying::Copied;
 pub use error::StoreError;

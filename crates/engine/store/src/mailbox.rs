@@ -149,6 +149,15 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(chunks)
     }
 
+    /// The messages of a mailbox, kept in memory no longer than they were.
+    pub(crate) fn passing_messages(&self, id: MailboxId) -> Result<Chunks, StoreError> {
+        let resident = self.mailboxes.get(&id);
+        match resident.and_then(|mailbox| mailbox.messages.as_ref()) {
+            Some(chunks) => Ok(chunks.clone()),
+            None => self.read_messages(id),
+        }
+    }
+
     /// Reads the messages of a mailbox ahead of use, if memory allows. For eviction the mailbox ranks behind every
     /// used mailbox and behind earlier mailboxes read ahead.
     ///

@@ -9,6 +9,7 @@ mod quarantine;
 pub mod queues;
 mod requests;
 mod rows;
+mod store_check;
 pub mod supervision;
 mod top;
 
@@ -32,6 +33,7 @@ pub use requests::{
     Expunged, ExpungedAfter, OrderChange, Request, StoreRequest, TopOrder, Undelete,
 };
 pub use rows::{HoldRow, MessageRow, OrderRow, QueueRow, ReplicaLine};
+pub use store_check::{CheckLine, StoreProgress, check_store};
 pub use top::{Budget, HeaviestClient, TopSample, TopTotals};
 
 /// Longest request line, in octets.

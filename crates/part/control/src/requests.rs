@@ -179,6 +179,13 @@ pub enum StoreRequest {
         /// The address of the account.
         account: String,
     },
+    /// Gives all that an account has which the directory does not know any more to another account: the same of it.
+    RenameAccount {
+        /// The address of the account.
+        from: String,
+        /// The address of the other account.
+        to: String,
+    },
     /// The mailboxes of an account, deleted ones with kept messages too: a list of `MailboxRow`.
     Mailboxes {
         /// The address of the account.
@@ -198,6 +205,8 @@ pub enum StoreRequest {
     },
     /// Holds the log for a backup as long as the connection is open: a [`HeldLog`](crate::HeldLog).
     HoldLog,
+    /// Checks the whole store: lines of [`CheckLine`](crate::CheckLine).
+    Check,
 }
 
 /// Selects expunged messages of an account, a page of them.

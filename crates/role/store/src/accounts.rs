@@ -27,6 +27,8 @@ pub enum AccountsError {
     Directory(DirectoryError),
     /// The directory knows the account, so the mail must stay.
     Known(AccountName),
+    /// The directory does not know the account that gets the mail.
+    Unknown(AccountName),
     /// The store did not sync the change.
     NotSynced,
 }
@@ -41,6 +43,7 @@ impl fmt::Display for AccountsError {
                 f,
                 "the directory knows {account}, its mail stays; to remove both begin with: vere account del {account}"
             ),
+            Self::Unknown(account) => write!(f, "the directory does not know {account}"),
             Self::NotSynced => f.write_str("the store is not synced"),
         }
     }
@@ -152,6 +155,56 @@ pub(crate) fn unknown(directory: &Directory, account: &AccountName) -> Result<()
         None => Ok(()),
         Some(_) => Err(AccountsError::Known(account.clone())),
     }
+}
+
+/// Gives all mail of an account of the running store to another account, for the operating system's user `operator`.
+///
+/// # Errors
+/// When the directory knows the first account or does not know the other one, or the store fails.
+pub(super) async fn rename(
+    reception: &Reception,
+    (from, to): (&str, &str),
+    operator: u32,
+) -> Result<AccountRow, AccountsError> {
+    let (from, to) = (AccountName::parse(from)?, AccountName::parse(to)?);
+    unknown(reception.directory(), &from)?;
+    if reception.directory().store().account(&to)?.is_none() {
+        return Err(AccountsError::Unknown(to));
+    }
+    let name = to.clone();
+    let asked = reception
+        .keeper()
+        .ask(move |store| store.rename_account(&from, &name));
+    let moved = row(asked.await?);
+    log_renamed(&moved, &to, operator);
+    Ok(moved)
+}
+
+/// As [`rename`], in a store that no other process uses.
+///
+/// # Errors
+/// When the store cannot be written.
+pub(crate) fn rename_alone(
+    store: &mut MailStore,
+    from: &AccountName,
+    to: &AccountName,
+) -> Result<(), AccountsError> {
+    let moved = store.rename_account(from, to)?;
+    sync(store)?;
+    let moved = row(moved.when(store.synced()).map_err(|_| not_synced())?);
+    log_renamed(&moved, to, nix::unistd::geteuid().as_raw());
+    Ok(())
+}
+
+fn log_renamed(moved: &AccountRow, to: &AccountName, operator: u32) {
+    tracing::warn!(
+        account = moved.account,
+        %to,
+        mailboxes = moved.mailboxes,
+        messages = moved.messages,
+        operator,
+        "account renamed"
+    );
 }
 
 fn log(gone: &AccountRow, operator: u32) {

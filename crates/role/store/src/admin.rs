@@ -30,7 +30,7 @@ use super::hold::{self, HoldError, write_answer};
 use super::mailboxes::MailboxError;
 use super::reception::Reception;
 use super::search::ExplainError;
-use super::{accounts, mailboxes, search, session};
+use super::{accounts, checking, mailboxes, search, session};
 use vere_control::{Answer, REQUEST_MAX, StoreRequest, store_socket};
 use vere_process::accept;
 
@@ -234,6 +234,7 @@ async fn answer(
     let operator = stream.peer_cred()?.uid();
     let answer = match serde_json::from_slice(line) {
         Ok(StoreRequest::HoldLog) => return hold::serve(reception, stream).await,
+        Ok(StoreRequest::Check) => return checking::serve(reception, stream).await,
         Ok(request) => match done(reception, turns, request, operator).await {
             Ok(value) => Answer::Ok(value),
             Err(error) => Answer::Error(error.to_string()),
@@ -274,6 +275,11 @@ async fn done(
             let row = accounts::remove(reception, &account, operator).await?;
             Ok(serde_json::to_value(row)?)
         }
+        StoreRequest::RenameAccount { from, to } => {
+            let (_from, _to) = (turn(turns, &from).await?, turn(turns, &to).await?);
+            let row = accounts::rename(reception, (&from, &to), operator).await?;
+            Ok(serde_json::to_value(row)?)
+        }
         StoreRequest::Mailboxes { account } => {
             let rows = mailboxes::list(reception, &account).await?;
             Ok(serde_json::to_value(rows)?)
@@ -293,7 +299,7 @@ async fn done(
             Ok(serde_json::to_value(page)?)
         }
         // The connection itself is the hold.
-        StoreRequest::HoldLog => Err(HoldError::Busy.into()),
+        StoreRequest::HoldLog | StoreRequest::Check => Err(HoldError::Busy.into()),
     }
 }
 

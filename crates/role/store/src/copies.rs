@@ -13,10 +13,10 @@ use vere_store::{
 
 use vere_disk::log::Directory as LogDirectory;
 
+use crate::checking::sentence;
 use crate::files::{Files, FilesError};
 use crate::keeper::held_log;
 use crate::mail_store::MailStore;
-use crate::maintenance::sentence;
 use crate::{convert, private};
 
 /// A store that no process serves, and that none can open meanwhile.

@@ -1,10 +1,11 @@
-//! The connection of a backup: the log stays as it is until the connection ends.
+//! The connection of a backup, or of a check: the log stays as it is until the connection ends.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use vere_control::{Answer, HeldLog};
@@ -24,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Why the log cannot be held, or is held no longer.
 #[derive(Debug)]
 pub(super) enum HoldError {
-    /// Another backup holds the log.
+    /// Another backup, or a check, holds the log.
     Busy,
     /// A segment was being written again for too long.
     Rewriting,
@@ -39,16 +40,16 @@ pub(super) enum HoldError {
 impl fmt::Display for HoldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => f.write_str("another backup reads the mail store"),
+            Self::Busy => f.write_str("another backup, or a check, reads the mail store"),
             Self::Rewriting => f.write_str(
                 "the mail store is rewriting a large segment of its log; try again in some minutes",
             ),
             Self::Room => f.write_str(
-                "the disk of the mail store is nearly full: the backup was ended to reclaim space",
+                "the disk of the mail store is nearly full: the work was ended to reclaim space",
             ),
             Self::TooLong(max) => write!(
                 f,
-                "the backup was ended after store.backup_hold_max ({} s)",
+                "the work was ended after store.backup_hold_max ({} s)",
                 max.as_secs()
             ),
             Self::Store(error) => error.fmt(f),
@@ -101,7 +102,7 @@ pub(super) async fn serve(reception: &Reception, mut stream: UnixStream) -> io::
 }
 
 /// Begins a hold, once no segment is being written again.
-async fn begin(keeper: &Keeper) -> Result<(Hold, HeldLog), HoldError> {
+pub(super) async fn begin(keeper: &Keeper) -> Result<(Hold, HeldLog), HoldError> {
     let hold = keeper.hold().ok_or(HoldError::Busy)?;
     let deadline = Instant::now() + REWRITE_PATIENCE;
     while Instant::now() < deadline {
@@ -113,8 +114,11 @@ async fn begin(keeper: &Keeper) -> Result<(Hold, HeldLog), HoldError> {
     Err(HoldError::Rewriting)
 }
 
-/// Writes an answer in a line.
-pub(super) async fn write_answer(stream: &mut UnixStream, answer: &Answer) -> io::Result<()> {
+/// Writes an answer, or another value, in a line.
+pub(super) async fn write_answer(
+    stream: &mut UnixStream,
+    answer: &impl Serialize,
+) -> io::Result<()> {
     let mut octets = serde_json::to_vec(answer)?;
     octets.push(b'\n');
     tokio::time::timeout(PATIENCE, stream.write_all(&octets)).await?

@@ -13,6 +13,7 @@
 
 pub mod accounts;
 mod admin;
+mod checking;
 mod client;
 mod convert;
 pub mod copies;
@@ -60,6 +61,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{spawn_blocking, spawn_local};
+use vere_disk::log::octets_read;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
@@ -76,6 +78,7 @@ use vere_process::entry;
 use vere_process::failure::Failure;
 use vere_process::life::{self, Signals};
 use vere_process::log::Level;
+use vere_process::recovering::Recovering;
 use vere_process::tls::ServerTls;
 
 /// How long sessions may go on after the stop was asked for.
@@ -112,7 +115,9 @@ async fn serve(
     )?;
     let admin = admin::bind(&settings);
     let files = Files::make(&settings)?;
+    let recovering = Recovering::of(&files.folder().join("log"), octets_read);
     let store = files.open()?;
+    drop(recovering);
     let mark = files.mark(&store);
     let index = SharedIndex::open(files.folder(), store.log_id())?;
     let plan = (settings.store.clone(), files.folder().to_owned());

@@ -1,7 +1,5 @@
-//! `vere store`: the mail store's files, while no other process uses the files; a running store also explains
-//! searches, and lists and removes accounts.
+//! `vere store`: asks the running store, or opens the mail store's files, while no other process uses the files.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,22 +7,24 @@ use std::time::Duration;
 use clap::Subcommand;
 use vere_ports::directory::AccountName;
 use vere_settings::Settings;
-use vere_store::{CheckReport, Finding, Reclaim, StoreError};
+use vere_store::{Reclaim, StoreError};
 use vere_units::ByteSize;
 
+use crate::checking::StoreFigures;
 use crate::files::Files;
-use crate::index::SharedIndex;
 use crate::mail_store::MailStore as FileStore;
 use crate::search;
 use crate::upkeep::ReclaimFigures;
-use vere_control::StoreRequest;
+use vere_control::{StoreProgress, StoreRequest};
 use vere_parsing::Decoders;
 use vere_process::outcome::Outcome;
 
 pub mod accounts;
 mod error;
 pub mod mailbox;
+mod progress;
 mod repair;
+mod resting;
 mod room;
 
 pub use crate::files::{FilesError, Trouble};
@@ -37,19 +37,23 @@ const EXPLAIN_PATIENCE: Duration = Duration::from_secs(300);
 /// Exit code of a command that did its work and found damage: 1 is for commands that could not.
 const FINDINGS: u8 = 3;
 
-/// Maintain the mail store's files, while the system is stopped; `explain`, `accounts` and `remove-account` at any
+/// Check and maintain the mail store; `repair`, `restored` and `compact` while the system is stopped, all others at any
 /// time.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
     /// Read everything and compare all redundant data; exit with 3 when an error is found.
     Check {
-        /// Print JSON: an object with the counts and `findings`, a list of texts.
+        /// Print JSON: an object with `accounts`, `mailboxes`, `messages`, `logical_octets`, `kept_messages`,
+        /// `kept_octets`, `bodies`, `shared_octets`, `stored_octets`, `log_octets`, `search_index_octets` and
+        /// `findings`, a list of texts.
         #[arg(long)]
         json: bool,
     },
     /// Print the amount of stored data, and the shared part.
     Stats {
-        /// Print JSON: an object with the counts.
+        /// Print JSON: an object with `accounts`, `mailboxes`, `messages`, `logical_octets`, `kept_messages`,
+        /// `kept_octets`, `bodies`, `shared_octets`, `stored_octets`, `log_octets`, `search_index_octets`,
+        /// `reclaimable_octets` and `reclaimed_last`.
         #[arg(long)]
         json: bool,
     },
@@ -72,6 +76,9 @@ pub enum StoreCommand {
     RemoveAccount {
         /// The account, as user@example.org.
         account: AccountName,
+        /// Print the amount of mail, and change nothing.
+        #[arg(long)]
+        dry_run: bool,
         /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
@@ -84,7 +91,8 @@ pub enum StoreCommand {
         /// Print the planned changes, and change nothing.
         #[arg(long)]
         dry_run: bool,
-        /// Print JSON: an object with the counts and `findings`, a list of texts.
+        /// Print JSON: an object with `dry_run`, `records`, `accounts`, `mailboxes`, `messages`, `from_metadata`,
+        /// `mended`, `lost_messages`, `kept_lost`, `losses` and `findings`, a list of texts.
         #[arg(long)]
         json: bool,
     },
@@ -125,25 +133,19 @@ pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Maint
     let decoders = Decoders::new(settings.limits.parse_timeout.duration()).never_put_off();
     match command {
         StoreCommand::Check { json } => {
-            let files = files()?;
-            let report = Report::of(&mut files.open()?, folder, &decoders)?;
-            let text = if *json {
-                report.as_json()
-            } else {
-                report.counts() + &report.findings()
+            let report = figures(settings, folder, &decoders)?;
+            let text = match *json {
+                true => report.as_json(),
+                false => report.counts() + &report.findings(),
             };
-            let wrong = report.is_wrong();
-            Ok(Outcome::Report(text, found(wrong)))
+            Ok(Outcome::Report(text, found(report.is_wrong())))
         }
         StoreCommand::Stats { json } => {
-            let files = files()?;
-            let mut store = files.open()?;
-            let report = Report::of(&mut store, folder, &decoders)?;
-            let room = Room::of(&mut store, folder)?;
-            Ok(Outcome::Print(if *json {
-                report.with_room(&room)
-            } else {
-                report.counts() + &room.rows()
+            let report = figures(settings, folder, &decoders)?;
+            let room = Room::of(report.reclaimable_octets, folder);
+            Ok(Outcome::Print(match *json {
+                true => room.beside(&report),
+                false => report.counts() + &room.rows(),
             }))
         }
         StoreCommand::Explain {
@@ -158,7 +160,13 @@ pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Maint
             Ok(Outcome::Print(text))
         }
         StoreCommand::Accounts { json } => accounts::list(settings, *json).map(Outcome::Print),
-        StoreCommand::RemoveAccount { account, yes } => {
+        StoreCommand::RemoveAccount {
+            account,
+            dry_run: true,
+            ..
+        } => accounts::would_remove(settings, account)
+            .map(|text| Outcome::Print(format!("{text}\n"))),
+        StoreCommand::RemoveAccount { account, yes, .. } => {
             accounts::remove(settings, account, *yes).map(Outcome::Print)
         }
         StoreCommand::Repair { dry_run, json } => Ok(repair(&files()?, *dry_run, *json)?),
@@ -177,6 +185,26 @@ pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Maint
             )))
         }
     }
+}
+
+/// What a check finds in the running store, or else in the store at rest.
+fn figures(
+    settings: &Settings,
+    folder: &Path,
+    decoders: &Decoders,
+) -> Result<StoreFigures, MaintenanceError> {
+    let bar = progress::bar();
+    let told = |done: &StoreProgress| progress::show(&bar, done);
+    let socket = vere_control::store_socket(settings);
+    let figures = match vere_control::check_store(&socket, &told)? {
+        Some(value) => serde_json::from_value(value)?,
+        None => {
+            let files = Files::of(settings)?;
+            resting::at_rest(&mut files.open()?, folder, decoders, &told)?
+        }
+    };
+    bar.finish_and_clear();
+    Ok(figures)
 }
 
 /// The running store's answer to a search; `None` when no store runs.
@@ -237,152 +265,6 @@ fn compact(store: &mut FileStore, folder: &Path, dead_min: u64) -> Result<u64, S
     known.dead = store.reclaimable()?.dead;
     known.write(folder);
     Ok(saved)
-}
-
-/// The findings of a check of store and index.
-struct Report {
-    store: CheckReport,
-    index_octets: u64,
-    index_findings: Vec<String>,
-}
-
-impl Report {
-    fn of(
-        store: &mut FileStore,
-        folder: &Path,
-        decoders: &Decoders,
-    ) -> Result<Self, MaintenanceError> {
-        let index = SharedIndex::open(folder, store.log_id()).map_err(MaintenanceError::Index)?;
-        let (index_octets, index_findings) = search::check(store, &index, decoders)?;
-        Ok(Self {
-            store: store.check_all()?,
-            index_octets,
-            index_findings,
-        })
-    }
-
-    fn is_wrong(&self) -> bool {
-        !(self.store.findings.is_empty() && self.index_findings.is_empty())
-    }
-
-    fn counts(&self) -> String {
-        let size = ByteSize::new;
-        let report = &self.store;
-        let rows = [
-            ("accounts", report.accounts.to_string()),
-            ("mailboxes", report.mailboxes.to_string()),
-            ("messages", report.messages.to_string()),
-            (
-                "  as clients count them",
-                size(report.logical_octets).to_string(),
-            ),
-            ("expunged messages kept", report.kept_messages.to_string()),
-            (
-                "  as clients counted them",
-                size(report.kept_octets).to_string(),
-            ),
-            ("bodies", report.bodies.to_string()),
-            (
-                "  each counted once",
-                size(report.shared_octets).to_string(),
-            ),
-            (
-                "  as they are stored",
-                size(report.stored_octets).to_string(),
-            ),
-            ("log", size(report.log_octets).to_string()),
-            ("search index", size(self.index_octets).to_string()),
-        ];
-        rows.iter().fold(String::new(), |mut text, (name, value)| {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{name:<24} {value:>14}");
-            text
-        })
-    }
-
-    fn sentences(&self) -> Vec<String> {
-        let store = self.store.findings.iter().map(sentence);
-        store.chain(self.index_findings.iter().cloned()).collect()
-    }
-
-    fn findings(&self) -> String {
-        match self.sentences().as_slice() {
-            [] => "nothing is wrong\n".to_owned(),
-            sentences => sentences.join("\n") + "\n",
-        }
-    }
-
-    fn as_json(&self) -> String {
-        format!("{:#}\n", self.as_value())
-    }
-
-    fn with_room(&self, room: &Room) -> String {
-        let mut value = self.as_value();
-        room.add_to(&mut value);
-        format!("{value:#}\n")
-    }
-
-    fn as_value(&self) -> serde_json::Value {
-        let report = &self.store;
-        serde_json::json!({
-            "accounts": report.accounts,
-            "mailboxes": report.mailboxes,
-            "messages": report.messages,
-            "logical_octets": report.logical_octets,
-            "kept_messages": report.kept_messages,
-            "kept_octets": report.kept_octets,
-            "bodies": report.bodies,
-            "shared_octets": report.shared_octets,
-            "stored_octets": report.stored_octets,
-            "log_octets": report.log_octets,
-            "search_index_octets": self.index_octets,
-            "findings": self.sentences(),
-        })
-    }
-}
-
-/// A finding in words.
-pub(crate) fn sentence(finding: &Finding) -> String {
-    match finding {
-        Finding::Unlisted { account, name } => {
-            format!("{account}: the list names {name}, which is not there")
-        }
-        Finding::Unreachable { mailbox, messages } => {
-            format!(
-                "mailbox {}: in no list, {messages} messages in it",
-                mailbox.0
-            )
-        }
-        Finding::Counters { mailbox, reason } => format!("mailbox {}: {reason}", mailbox.0),
-        Finding::Body {
-            mailbox,
-            uid,
-            error,
-        } => {
-            format!("mailbox {}, message {uid}: {error}", mailbox.0)
-        }
-        Finding::Kept {
-            mailbox,
-            uid,
-            error,
-        } => {
-            format!(
-                "mailbox {}, expunged message {uid}: cannot be brought back: {error}",
-                mailbox.0
-            )
-        }
-        Finding::Log(damage) => format!(
-            "{}: {} octets of the log, from position {} on, are not what was written \
-             (`vere store repair --dry-run` says what is lost with them)",
-            damage.file,
-            damage.to - damage.from,
-            damage.from
-        ),
-        Finding::Segment { file } => {
-            format!("{file}: its head or its index is damaged, its records are whole")
-        }
-        Finding::Unread { reason } => format!("the log cannot be read: {reason}"),
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use vere_settings::{AccountQuota, AccountSending, LocalDelivery, Settings};
 
 use super::records::{existing, leading, maildir};
 use super::state;
-use crate::json::printed;
+use vere_process::json::printed;
 
 /// Prints an account.
 ///

@@ -7,7 +7,7 @@ use vere_process::failure::Failure;
 use vere_settings::Settings;
 
 use super::records::{existing, explained};
-use crate::json::printed;
+use vere_process::json::printed;
 
 /// Whether the account has a locked password.
 pub(super) fn is_disabled(account: &Account) -> bool {

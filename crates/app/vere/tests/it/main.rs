@@ -116,6 +116,7 @@ mod spool_readers;
 mod spool_tls;
 mod status;
 mod store_accounts;
+mod store_check;
 mod store_damage;
 mod store_room;
 mod tls;

@@ -111,6 +111,10 @@ fn messages_are_tried_again_returned_and_removed_by_hand() {
 
     let said = system.refused(&["queue", "purge", &destination]);
     assert_has(&said, &["4 messages", "add --yes"]);
+    for verb in ["purge", "bounce", "expire", "retry"] {
+        let would = system.json(&["queue", verb, &destination, "--dry-run"]);
+        assert_eq!(would["messages"], 4, "{verb}: {would}");
+    }
     let said = system.refused(&["queue", "purge", "nowhere.example", "--yes"]);
     assert!(said.contains("no queue nowhere.example"), "{said}");
     let said = system.command(&["queue", "purge", "--all", "--id", &ids[3], "--yes"]);

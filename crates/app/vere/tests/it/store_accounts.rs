@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde_json::Value;
 
 use crate::harness::{Options, System, assert_has};
-use crate::imap::{Imap, start_with_store, with_store};
+use crate::imap::{Imap, start_with_store, wait_messages, with_store};
 
 const ALICE: &str = "alice@example.org";
 const BOB: &str = "bob@example.org";
@@ -49,6 +49,8 @@ fn mail_of_a_removed_account_goes_when_that_is_said() {
     assert_eq!(listed(&system, ALICE).expect("alice")["known"], false);
     let said = system.command(&["store", "accounts"]);
     assert!(said.contains("(not in the directory)"), "{said}");
+    let said = system.command(&["store", "remove-account", ALICE, "--dry-run"]);
+    assert_has(&said, &["2 messages", "would be removed"]);
 
     // The next account of the name inherits the mail only on request.
     let (code, said) = system.failing_command(&["account", "add", ALICE, "--generate"]);
@@ -114,6 +116,17 @@ fn an_account_is_removed_with_its_mail() {
     // No person can be asked.
     let (_, said) = system.failing_command(&["account", "del", ALICE, "--purge"]);
     assert_has(&said, &["1 message (11 B) in 6 mailboxes would be removed"]);
+    assert_eq!(listed(&system, ALICE).expect("alice")["known"], true);
+    let said = system.command(&["account", "del", ALICE, "--purge", "--dry-run"]);
+    assert_has(
+        &said,
+        &[
+            "alice@example.org would be removed",
+            "1 message (11 B) in 6 mailboxes would be removed",
+        ],
+    );
+    let said = system.command(&["account", "del", ALICE, "--dry-run"]);
+    assert_has(&said, &["6 mailboxes would stay"]);
     assert_eq!(listed(&system, ALICE).expect("alice")["known"], true);
     let said = system.command(&["account", "del", ALICE, "--purge", "--yes"]);
     assert_has(&said, &["removed alice", "1 message"]);
@@ -218,4 +231,50 @@ fn new_accounts_have_the_mailboxes_that_the_settings_name() {
         names.len() == 4 && names[0].contains("\\Drafts) \"/\" \"Entw&APw-rfe\""),
         "{said}"
     );
+}
+
+#[test]
+fn an_account_is_renamed_with_its_mail() {
+    const EVE: &str = "eve@example.org";
+    let (mut system, ports) = start_with_store(Options::default());
+    let mut alice = Imap::login(ports.imap, ALICE, "secret");
+    alice.append("INBOX", "Subject: one\r\n\r\nhello\r\n");
+    alice.append("Old", "Subject: two\r\n\r\nhello\r\n");
+    let validity = uid_validity(&mut alice);
+    drop(alice);
+    system.command(&["alias", "add", "sales@example.org", ALICE]);
+    let would = system.command(&["account", "rename", ALICE, EVE, "--dry-run"]);
+    assert_has(
+        &would,
+        &[
+            "would be eve@example.org now",
+            "2 messages",
+            "alias sales@example.org would be led",
+        ],
+    );
+    let said = system.refused(&["account", "rename", ALICE, BOB]);
+    assert_has(&said, &["bob@example.org exists already"]);
+    let done = system.json(&["account", "rename", ALICE, EVE]);
+    assert_eq!(done["aliases"][0], "sales@example.org", "{done}");
+    let mut eve = Imap::login(ports.imap, EVE, "secret");
+    assert_eq!((eve.exists("INBOX"), eve.exists("Old")), (1, 1));
+    assert_eq!(uid_validity(&mut eve), validity);
+    let said = Imap::connect(ports.imap).command(&format!("LOGIN {ALICE} secret"));
+    assert!(said.contains(" NO "), "{said}");
+    let text = "Subject: three\r\n\r\nhello\r\n";
+    system.submit("me@example.net", &[ALICE], text);
+    wait_messages(&ports, EVE, "INBOX", 2);
+    assert_eq!(
+        system.json(&["store", "check"])["findings"],
+        serde_json::json!([])
+    );
+    // Again, and after a restart, there is nothing left to do.
+    system.command(&["account", "rename", ALICE, EVE]);
+    system.kill();
+    system.command(&["account", "rename", ALICE, EVE, "--no-alias"]);
+    assert_eq!(listed(&system, EVE).expect("eve")["messages"], 3);
+    assert_eq!(listed(&system, ALICE), None);
+    assert_eq!(system.failing_command(&["resolve", ALICE]).0, Some(4));
+    let led = system.json(&["alias", "list"]);
+    assert_eq!(led[0]["targets"][0], EVE, "{led}");
 }

@@ -8,10 +8,10 @@ use crate::harness::{Options, System, assert_has, output_of, vere};
 use crate::imap::{Imap, Ports, start_with_store};
 use crate::store_accounts::uid_validity;
 
-const MARK: &str = "kept as it came";
+pub(crate) const MARK: &str = "kept as it came";
 
 /// Flips an octet of the text in the store's log.
-fn damage(data: &Path) {
+pub(crate) fn damage(data: &Path) {
     let log = data.join("store/log");
     for entry in fs::read_dir(&log).expect("the log") {
         let path = entry.expect("a segment").path();

@@ -149,6 +149,9 @@ fn a_quota_holds_for_what_comes_back() {
     );
     assert_eq!(alice.exists("INBOX"), 5);
     assert_eq!(expunged(&system, &[]).len(), 2);
+    let said = system.command(&["mailbox", "purge", ALICE, "--dry-run"]);
+    assert_has(&said, &["2 messages", "could not be brought back any more"]);
+    assert_eq!(expunged(&system, &[]).len(), 2);
     let said = system.command(&["mailbox", "purge", ALICE, "--yes"]);
     assert_has(&said, &["2 messages", "removed for good"]);
     assert_eq!(expunged(&system, &[]), Vec::<Value>::new());

@@ -72,7 +72,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     /// The storage used by an account.
-    fn look_at(&self, name: &AccountName) -> Result<Holding, StoreError> {
+    pub(super) fn look_at(&self, name: &AccountName) -> Result<Holding, StoreError> {
         let account = self.known_account(name)?;
         let mut usage = QuotaUsage::default();
         for row in account.mailboxes.values() {

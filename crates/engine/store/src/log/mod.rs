@@ -147,9 +147,9 @@ impl<S: Storage> Log<S> {
         self.synced
     }
 
-    /// Reads every written record, and reports stretches of missing records.
-    pub(crate) fn survey(&self) -> Result<Survey<S::File>, OpenError> {
-        Survey::of(&self.storage, self.synced)
+    /// The directory of the files.
+    pub(crate) fn storage(&self) -> &S {
+        &self.storage
     }
 
     /// Returns the gathered octets from a position on that are in no file yet.

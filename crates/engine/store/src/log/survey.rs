@@ -8,6 +8,7 @@ use memchr::memmem;
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::error::{OpenError, io_error};
+use super::files::LogFile;
 use super::format::{
     FIRST_POSITION, PAYLOAD_MAX, RECORD_HEAD, RecordHead, SEGMENT_HEAD, SegmentHead, segment_name,
     segment_position,
@@ -69,13 +70,46 @@ struct Walked {
 impl<F: StorageFile> Survey<F> {
     /// Surveys all segments. Records before the position `applied` are known to have been synced.
     pub(crate) fn of<S: Storage<File = F>>(storage: &S, applied: u64) -> Result<Self, OpenError> {
+        Self::within(storage, applied, &|_, len| Some(len), &|_| {})
+    }
+
+    /// Surveys the segments of a log that goes on growing, up to the octets that belonged to it when the position
+    /// `synced` was the last safe one.
+    pub(crate) fn of_growing<S: Storage<File = F>>(
+        storage: &S,
+        synced: u64,
+        files: &[LogFile],
+        told: &dyn Fn(u64),
+    ) -> Result<Self, OpenError> {
+        let part = |first, len: u64| {
+            let name = segment_name(first);
+            let known = files.iter().find(|file| file.name == name);
+            match known {
+                Some(file) => Some(len.min(file.octets)),
+                None => (first < synced).then_some(len),
+            }
+        };
+        Self::within(storage, synced, &part, told)
+    }
+
+    /// Surveys the segments for which `part` names the octets to be read, of all octets. `told` gets the octets of each
+    /// segment that was read.
+    fn within<S: Storage<File = F>>(
+        storage: &S,
+        applied: u64,
+        part: &dyn Fn(u64, u64) -> Option<u64>,
+        told: &dyn Fn(u64),
+    ) -> Result<Self, OpenError> {
         let mut segments = BTreeMap::new();
         for name in storage.list().map_err(io_error("."))? {
             if let Some(first) = segment_position(&name) {
                 let found = look_at(storage, &name, first)?;
+                let Some(len) = part(first, found.len) else {
+                    continue;
+                };
                 let segment = Surveyed {
                     file: found.file,
-                    len: found.len,
+                    len,
                     head: found.head,
                     end: 0,
                     damaged: false,
@@ -95,12 +129,12 @@ impl<F: StorageFile> Survey<F> {
             damage: Vec::new(),
             segments,
         };
-        survey.look(applied)?;
+        survey.look(applied, told)?;
         Ok(survey)
     }
 
     /// Finds gaps and the end.
-    fn look(&mut self, applied: u64) -> Result<(), OpenError> {
+    fn look(&mut self, applied: u64, told: &dyn Fn(u64)) -> Result<(), OpenError> {
         let firsts: Vec<u64> = self.segments.keys().copied().collect();
         let mut proven = applied;
         let mut gaps: Vec<(u64, u64, u64)> = Vec::new();
@@ -117,6 +151,7 @@ impl<F: StorageFile> Survey<F> {
             let Some(segment) = self.segments.get_mut(first) else {
                 continue;
             };
+            told(segment.len);
             proven = proven.max(claimed);
             segment.damaged = segment.head.is_none() || walked.torn;
             segment.end = next.unwrap_or(walked.position);

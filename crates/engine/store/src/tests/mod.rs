@@ -9,6 +9,7 @@ mod keeping;
 mod names;
 mod pieces;
 mod reclaiming;
+mod renaming;
 mod repairing;
 mod snapshots;
 mod unreadable;

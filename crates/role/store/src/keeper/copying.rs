@@ -1,8 +1,9 @@
-//! Questions of a backup, which copies the log.
+//! Questions of a backup, which copies the log, and of a check, which reads it.
 
 use tokio::sync::oneshot;
 use vere_control::{HeldFile, HeldLog};
-use vere_store::StoreError;
+use vere_disk::log::Directory as LogDirectory;
+use vere_store::{BodyReader, StoreError};
 
 use super::{Job, Keeper, Message, closed};
 use crate::holds::Hold;
@@ -47,5 +48,35 @@ impl Keeper {
         });
         self.sender.send(Message::Job(job)).map_err(|_| closed())?;
         answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// A reader of the bodies that are written, for a thread that may block.
+    ///
+    /// # Errors
+    /// That the store is closed.
+    pub(crate) fn body_reader(&self) -> Result<BodyReader<LogDirectory>, StoreError> {
+        self.look_blocking(|store| Ok(store.body_reader()))
+    }
+
+    /// Octets of the log that nothing needs, counted for a thread that may block.
+    ///
+    /// # Errors
+    /// The error of the store, or that the store is closed.
+    pub(crate) fn reclaimable(&self) -> Result<u64, StoreError> {
+        self.look_blocking(|store| Ok(store.reclaimable()?.dead))
+    }
+
+    /// Looks at the store, from a thread that may block, without waiting for a sync.
+    fn look_blocking<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&MailStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |owner| {
+            // The caller may have stopped waiting.
+            let _ = reply.send(look(&owner.store));
+        });
+        self.sender.send(Message::Job(job)).map_err(|_| closed())?;
+        answer.blocking_recv().unwrap_or_else(|_| Err(closed()))
     }
 }

@@ -71,19 +71,11 @@ pub fn remove(
     account: &AccountName,
     yes: bool,
 ) -> Result<String, MaintenanceError> {
-    // Without a directory, the check would report every account as unknown; opening fails first.
-    accounts::unknown(&directory::open(settings)?, account)?;
-    let name = account.to_string();
-    if !yes {
-        let request = StoreRequest::Account {
-            account: name.clone(),
-        };
-        let found = match ask(settings, &request)? {
-            Some(row) => row,
-            None => alone(settings, |store| Ok(accounts::one_alone(store, account)?))?,
-        };
-        confirm(&format!("{} of {name} would be removed", amount(&found)))?;
+    match yes {
+        true => accounts::unknown(&directory::open(settings)?, account)?,
+        false => confirm(&would_remove(settings, account)?)?,
     }
+    let name = account.to_string();
     let gone = match ask(settings, &StoreRequest::RemoveAccount { account: name })? {
         Some(row) => row,
         None => alone(settings, |store| {
@@ -92,6 +84,51 @@ pub fn remove(
         })?,
     };
     Ok(format!("{} of {account} removed\n", amount(&gone)))
+}
+
+/// The mail that [`remove`] would remove, in words.
+///
+/// # Errors
+/// As of [`remove`].
+pub(super) fn would_remove(
+    settings: &Settings,
+    account: &AccountName,
+) -> Result<String, MaintenanceError> {
+    // Without a directory, the check would report every account as unknown; opening fails first.
+    accounts::unknown(&directory::open(settings)?, account)?;
+    let request = StoreRequest::Account {
+        account: account.to_string(),
+    };
+    let found = match ask(settings, &request)? {
+        Some(row) => row,
+        None => alone(settings, |store| Ok(accounts::one_alone(store, account)?))?,
+    };
+    Ok(format!("{} of {account} would be removed", amount(&found)))
+}
+
+/// Gives the mailboxes of an account that the directory does not know any more to another account.
+///
+/// # Errors
+/// When the directory knows the old account or does not know the new one, or the store cannot be used.
+pub fn rename(
+    settings: &Settings,
+    from: &AccountName,
+    to: &AccountName,
+) -> Result<(), MaintenanceError> {
+    let request = StoreRequest::RenameAccount {
+        from: from.to_string(),
+        to: to.to_string(),
+    };
+    if ask::<AccountRow>(settings, &request)?.is_some() {
+        return Ok(());
+    }
+    if !settings.data.join("store/log").is_dir() {
+        return Ok(());
+    }
+    accounts::unknown(&directory::open(settings)?, from)?;
+    alone(settings, |store| {
+        Ok(accounts::rename_alone(store, from, to)?)
+    })
 }
 
 /// Returns the running store's figures of an account; `None` if no store runs or the store does not answer.

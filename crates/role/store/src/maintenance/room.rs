@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use serde_json::{Value, json};
-use vere_store::StoreError;
+use serde_json::json;
 use vere_units::{ByteSize, Timestamp};
 
-use crate::mail_store::MailStore;
+use crate::checking::StoreFigures;
 use crate::upkeep::{LastPass, ReclaimFigures};
 
 /// Room of the log.
@@ -18,12 +17,12 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Looks at the whole log.
-    pub(super) fn of(store: &mut MailStore, folder: &Path) -> Result<Self, StoreError> {
-        Ok(Self {
-            dead: store.count_dead()?,
+    /// The octets that a look at the whole log found needless, and the last pass.
+    pub(super) fn of(dead: u64, folder: &Path) -> Self {
+        Self {
+            dead,
             last: ReclaimFigures::read(folder).and_then(|known| known.last),
-        })
+        }
     }
 
     pub(super) fn rows(&self) -> String {
@@ -46,10 +45,10 @@ impl Room {
         })
     }
 
-    pub(super) fn add_to(&self, value: &mut Value) {
-        if let Some(object) = value.as_object_mut() {
-            object.insert("reclaimable_octets".to_owned(), json!(self.dead));
-            object.insert("reclaimed_last".to_owned(), json!(self.last));
-        }
+    /// The figures of a check for programs, with these.
+    pub(super) fn beside(&self, figures: &StoreFigures) -> String {
+        let mut value = json!(figures);
+        value["reclaimed_last"] = json!(self.last);
+        format!("{value:#}\n")
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use vere_disk::log::DirectoryFile as LogFile;
+use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
 use vere_search::{Document, Segment, merge};
-use vere_store::{MailboxId, Message, Snapshot, StoreError, Uid};
+use vere_store::{BodyReader, MailboxId, Message, Snapshot, StoreError, Uid};
 
 use super::indexer::build_all;
-use super::own_fields::{OwnFields, own_fields};
+use super::own_fields::{Asking, OwnFields, own_fields};
 use crate::index::SharedIndex;
+use crate::keeper::Keeper;
 use crate::mail_store::MailStore;
 use crate::steps::at_once;
 use vere_parsing::Decoders;
@@ -42,12 +43,69 @@ pub(crate) fn check(
             snapshot => at_once(store, snapshot?)?,
         };
         octets += index.lock().octets(id).map_err(failed)?;
-        for segment in index.segments(id) {
-            let whole = is_right(store, &segment, &snapshot, decoders)?;
-            findings.extend(whole.err().map(|why| format!("mailbox {id}: {why}")));
+        let reader = store.body_reader();
+        let fields = |uids: &[Uid]| own_fields(store, id, uids);
+        let mailbox = (&snapshot, &reader, &fields as &Fields<'_>);
+        findings.extend(mailbox_findings(index, mailbox, decoders)?);
+    }
+    Ok((octets, findings))
+}
+
+/// As [`check`], of a store that serves clients; `goes_on` is asked before each mailbox.
+///
+/// # Errors
+/// When the store or the index cannot be read.
+pub(crate) fn check_running(
+    keeper: &Keeper,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<(u64, Vec<String>), StoreError> {
+    let index = keeper.index();
+    let (mut octets, mut findings) = (0, Vec::new());
+    let mailboxes = index.lock().mailboxes();
+    let asking = Asking(keeper.clone());
+    for id in mailboxes {
+        if !goes_on() {
+            break;
+        }
+        let asked = keeper.ask_blocking(move |store| {
+            let reader = store.body_reader();
+            Ok(store.snapshot(id)?.map(|snapshot| (snapshot, reader)))
+        });
+        let (snapshot, reader) = match asked {
+            Err(StoreError::NoMailbox) => continue,
+            asked => asked?,
+        };
+        // A mailbox that is indexed again meanwhile has no octets to be counted for a moment.
+        octets += index.lock().octets(id).unwrap_or_default();
+        let fields = |uids: &[Uid]| asking.own_fields(id, uids);
+        let mailbox = (&snapshot, &reader, &fields as &Fields<'_>);
+        match mailbox_findings(index, mailbox, &keeper.processes().indexing) {
+            // A message that was expunged since the snapshot has no fields any more.
+            Err(StoreError::NoMailbox | StoreError::Gone) => {}
+            found => findings.extend(found?),
         }
     }
     Ok((octets, findings))
+}
+
+/// Reads the recipients' own fields of messages.
+type Fields<'a> = dyn Fn(&[Uid]) -> Result<Vec<Vec<u8>>, StoreError> + 'a;
+
+/// A mailbox, the bodies of its messages, and their fields.
+type Mailbox<'a> = (&'a Snapshot, &'a BodyReader<LogDirectory>, &'a Fields<'a>);
+
+fn mailbox_findings(
+    index: &SharedIndex,
+    mailbox: Mailbox<'_>,
+    decoders: &Decoders,
+) -> Result<Vec<String>, StoreError> {
+    let id = mailbox.0.mailbox();
+    let mut findings = Vec::new();
+    for segment in index.segments(id) {
+        let whole = is_right((index, &segment), mailbox, decoders)?;
+        findings.extend(whole.err().map(|why| format!("mailbox {id}: {why}")));
+    }
+    Ok(findings)
 }
 
 /// Verifies a segment by building it again. Messages that could not be decoded, then or now, are left out, as are
@@ -56,9 +114,8 @@ pub(crate) fn check(
 /// # Errors
 /// When the store cannot be read.
 fn is_right(
-    store: &MailStore,
-    segment: &Segment<LogFile>,
-    snapshot: &Snapshot,
+    (index, segment): (&SharedIndex, &Segment<LogFile>),
+    (snapshot, reader, fields): Mailbox<'_>,
     decoders: &Decoders,
 ) -> Result<Result<(), String>, StoreError> {
     let id = snapshot.mailbox();
@@ -80,11 +137,11 @@ fn is_right(
             .filter_map(|document| known(document, &left_out))
             .collect();
         let uids: Vec<_> = messages.iter().map(|message| message.uid).collect();
-        let fields = own_fields(store, id, &uids)?;
+        let fields = fields(&uids)?;
         let own = Read(uids.into_iter().zip(fields).collect());
         let with = (&own as &dyn OwnFields, decoders);
-        let log = store.log_id();
-        let (made, undecoded) = build_all(log, id, &messages, &store.body_reader(), with)?;
+        let log = index.lock().log();
+        let (made, undecoded) = build_all(log, id, &messages, reader, with)?;
         if undecoded.is_empty() {
             break made;
         }

@@ -25,7 +25,7 @@ use super::index::{Segments, Stop, Turn};
 use super::keeper::Keeper;
 use super::mail_store::MailStore;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, check_running};
 pub use explain::ExplainError;
 pub(super) use explain::explain;
 pub(crate) use explain::explain_alone;

@@ -31,7 +31,8 @@ pub enum MailboxCommand {
     List {
         /// The account, as user@example.org.
         account: AccountName,
-        /// Print JSON: a list of objects.
+        /// Print JSON: a list of objects with `mailbox`, `deleted`, `special_use`, `subscribed`, `messages`,
+        /// `unseen`, `octets`, `uid_validity`, `uid_next`, `highest_mod_seq`, `expunged` and `expunged_octets`.
         #[arg(long)]
         json: bool,
     },
@@ -41,7 +42,8 @@ pub enum MailboxCommand {
         account: AccountName,
         /// The mailbox.
         mailbox: String,
-        /// Print JSON: an object.
+        /// Print JSON: an object with `mailbox`, `deleted`, `special_use`, `subscribed`, `messages`, `unseen`,
+        /// `octets`, `uid_validity`, `uid_next`, `highest_mod_seq`, `expunged` and `expunged_octets`.
         #[arg(long)]
         json: bool,
     },
@@ -58,6 +60,9 @@ pub enum MailboxCommand {
         account: AccountName,
         /// Only messages of this mailbox.
         mailbox: Option<String>,
+        /// Print the amount of mail, and change nothing.
+        #[arg(long)]
+        dry_run: bool,
         /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
@@ -80,7 +85,8 @@ pub struct ExpungedArgs {
     /// Messages to skip: those of earlier pages.
     #[arg(long, default_value_t = 0)]
     skip: usize,
-    /// Print JSON: a list of objects.
+    /// Print JSON: a list of objects with `mailbox`, `mailbox_deleted`, `uid`, `size`, `arrived`, `expunged`,
+    /// `flags`, `from`, `subject` and `message_id`.
     #[arg(long)]
     json: bool,
 }
@@ -100,7 +106,7 @@ pub struct UndeleteArgs {
     /// Print which messages would come back, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON: an object with the counts and `mailboxes`.
+    /// Print JSON: an object with `dry_run`, `messages`, `octets`, `mailboxes` and `stopped`.
     #[arg(long)]
     json: bool,
 }
@@ -157,8 +163,9 @@ pub fn run(command: &MailboxCommand, settings: &Settings) -> Result<Outcome, Mai
         MailboxCommand::Purge {
             account,
             mailbox,
+            dry_run,
             yes,
-        } => running.purge(account, mailbox.as_deref(), *yes),
+        } => running.purge(account, mailbox.as_deref(), (*dry_run, *yes)),
     }
 }
 
@@ -263,7 +270,7 @@ impl Running<'_> {
         &self,
         account: &AccountName,
         mailbox: Option<&str>,
-        yes: bool,
+        (dry_run, yes): (bool, bool),
     ) -> Result<Outcome, MaintenanceError> {
         let rows = self.mailboxes(account)?;
         let rows = rows
@@ -274,11 +281,13 @@ impl Running<'_> {
             messages += row.expunged;
             octets += row.expunged_octets;
         }
+        let amount = show::amount(messages, octets);
+        let would = format!("{amount} of {account} could not be brought back any more");
+        if dry_run {
+            return Ok(Outcome::Print(would + "\n"));
+        }
         if !yes && messages > 0 {
-            let amount = show::amount(messages, octets);
-            confirm(&format!(
-                "{amount} of {account} could not be brought back any more"
-            ))?;
+            confirm(&would)?;
         }
         let (mut messages, mut octets) = (0, 0);
         loop {
