@@ -83,7 +83,8 @@ pub(crate) enum DkimCommand {
     List {
         /// List only the keys of this domain.
         domain: Option<String>,
-        /// Print JSON: a list of objects.
+        /// Print JSON: a list of objects with `domain`, `selector`, `algorithm`, `state`, `why`, `created`,
+        /// `waiting_since` and `active_from`.
         #[arg(long)]
         json: bool,
     },

@@ -21,8 +21,8 @@ use vere_process::wording::messages;
 use vere_settings::Settings;
 use vere_units::{ByteSize, TraceId};
 
-use crate::json::to_json;
 pub(crate) use senders::SendersCommand;
+use vere_process::json::to_json;
 
 /// How long a command waits for a gateway to work through the quarantine; the gateway goes on afterwards.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -72,7 +72,8 @@ pub(crate) struct ListArgs {
     /// The most messages to list, up to 1000.
     #[arg(long, default_value_t = 100)]
     limit: usize,
-    /// Print JSON: a list of objects.
+    /// Print JSON: a list of objects with `id`, `destination`, `reverse_path`, `recipients`, `since`, `until`,
+    /// `size` and, where they are known, `group`, `from`, `subject`, `score`.
     #[arg(long)]
     json: bool,
 }
@@ -85,7 +86,8 @@ pub(crate) struct ShowArgs {
     /// Print the message byte by byte, as stored; a terminal may obey commands of a stranger.
     #[arg(long, conflicts_with = "json")]
     raw: bool,
-    /// Print JSON: a list of objects, one for each destination.
+    /// Print JSON: a list of objects as of `vere quarantine list --json`, one for each destination, with all facts
+    /// of the verdict.
     #[arg(long)]
     json: bool,
 }
@@ -108,7 +110,8 @@ pub(crate) struct ActArgs {
     /// Only count the messages.
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON: an object.
+    /// Print JSON: an object with `messages`, `octets`, `missing`, `taught`, `untaught`, `senders`, `unlearned` and
+    /// `trouble`.
     #[arg(long)]
     json: bool,
 }

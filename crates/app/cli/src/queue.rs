@@ -14,11 +14,11 @@ use vere_units::{ByteSize, TraceId};
 use self::operate::{
     EndArgs, EndingArgs, HoldArgs, OrderArgs, ReleaseArgs, ReturnArgs, SelectionArgs,
 };
-use super::json::to_json;
 use crate::roles::Roles;
 use vere_control::queues::{all, parse};
 use vere_control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
 use vere_process::failure::Failure;
+use vere_process::json::to_json;
 use vere_process::log;
 
 /// Inspect and control the queues of a running gateway.
@@ -26,7 +26,8 @@ use vere_process::log;
 pub(crate) enum QueueCommand {
     /// List the queues: messages, size, deferred, oldest, last reply of the destination.
     List {
-        /// Print JSON: a list of objects.
+        /// Print JSON: a list of objects with `destination`, `messages`, `octets`, `deferred`, `in_flight`, `held`,
+        /// `quarantined`, `oldest`, `oldest_seconds`, `last_reply` and further facts of the queue.
         #[arg(long)]
         json: bool,
     },
@@ -60,7 +61,9 @@ pub(crate) enum QueueCommand {
         /// List at most this number of messages.
         #[arg(long, default_value_t = 100)]
         limit: usize,
-        /// Print JSON: a list of objects.
+        /// Print JSON: a list of objects with `id`, `destination`, `state`, `accepted`, `attempts`, `size`,
+        /// `reverse_path`, `recipients`, `last_reply` and, where they apply, `group`, `not_before`, `held_until`,
+        /// `held_since`, `held_for`.
         #[arg(long)]
         json: bool,
     },
@@ -80,7 +83,8 @@ pub(crate) enum QueueCommand {
     Reroute(operate::RerouteArgs),
     /// List all held, refused and rerouted destinations, and all held messages.
     Orders {
-        /// Print JSON: a list of objects.
+        /// Print JSON: a list of objects with `destination`, `held_until`, `refused_until`, `way`, `way_until` and,
+        /// for a held message, `id`, `held_since`, `held_for`.
         #[arg(long)]
         json: bool,
     },

@@ -60,7 +60,8 @@ struct Form {
     /// Show all sources of a domain, also beyond the first 20.
     #[arg(long)]
     all: bool,
-    /// Print JSON.
+    /// Print JSON: an object with `reports`, `repeated`, `oddities`, `beyond`, `without_report`, `unreadable`,
+    /// `dmarc` and `tls`; each domain has `advice`.
     #[arg(long)]
     json: bool,
 }

@@ -17,7 +17,8 @@ pub(crate) struct TraceArgs {
     /// Show the newest messages, at most this number.
     #[arg(long, default_value_t = 10)]
     limit: usize,
-    /// Print JSON: a list of messages with their events.
+    /// Print JSON: a list of objects with `id` and `events`; an event has `t`, `id`, `ev` and the facts of its kind,
+    /// as docs/internals/trace.md lists them.
     #[arg(long)]
     json: bool,
 }

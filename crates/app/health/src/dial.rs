@@ -39,7 +39,9 @@ pub struct DialArgs {
     /// Test as for a message with REQUIRETLS.
     #[arg(long)]
     requiretls: bool,
-    /// Print JSON.
+    /// Print JSON: an object with `target`, `queue`, `proven`, `mta_sts`, `hosts`, `verdict` (`taken`, `deferred` or
+    /// `refused`) and `reason`; a host has `host`, `port`, `preference`, `addresses`, `addresses_proven`, `tlsa`,
+    /// `policy`, `remote`, `tls`, `keywords`, `rcpt`, `problem`.
     #[arg(long)]
     json: bool,
 }

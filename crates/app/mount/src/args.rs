@@ -233,7 +233,7 @@ pub struct VolumeArgs {
     /// The name of the volume, or the path of its file.
     #[arg(value_name = "VOLUME")]
     pub(crate) name: String,
-    /// Print JSON.
+    /// Print JSON: an object, or a list, with the fields that the description of the command names.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -316,7 +316,7 @@ pub struct RebuildArgs {
     /// a name goes to lost+found, named by its inode. Where the log can be read, nothing is salvaged.
     #[arg(long)]
     pub(crate) salvage: bool,
-    /// Print JSON.
+    /// Print JSON: an object, or a list, with the fields that the description of the command names.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -67,7 +67,8 @@ pub enum ArchiveCommand {
     ///
     /// The exit code is 1 if something is damaged.
     Verify {
-        /// Print JSON: an object.
+        /// Print JSON: an object with `days`, `segments`, `entries`, `octets`, `damaged`, `issues` (`segment`,
+        /// `issue`, `loss`) and `further_issues`.
         #[arg(long)]
         json: bool,
     },
@@ -122,7 +123,8 @@ pub struct QueryArgs {
 pub struct FindArgs {
     #[command(flatten)]
     pub(crate) query: QueryArgs,
-    /// Print JSON: a list of objects.
+    /// Print JSON: a list of objects with `entry`, `at`, `trace`, `kind`, `identifier`, `about`, `originator`,
+    /// `recipients`, `source`, `destinations`, `content_type` and `octets`.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -184,7 +186,7 @@ pub struct SendArgs {
     /// Send to this address what cannot be delivered to a recipient.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) alternate: Option<OrAddress>,
-    /// Print JSON: identifier and id.
+    /// Print JSON: an object with `identifier` and `id`.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -217,7 +219,7 @@ pub struct ProbeArgs {
     pub(crate) size: Option<u32>,
     #[command(flatten)]
     pub(crate) terms: TermArgs,
-    /// Print JSON: identifier and id.
+    /// Print JSON: an object with `identifier` and `id`.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -228,7 +230,8 @@ pub struct ShowArgs {
     /// The file, `-` for standard input.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Print JSON.
+    /// Print JSON: an object with `kind` (`message`, `probe` or `report`), `identifier`, `trace`, `extensions`,
+    /// `unknown_elements` and the fields of the kind, as the envelope has them.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -236,7 +239,8 @@ pub struct ShowArgs {
 /// `vere x400 peers`
 #[derive(Debug, Args)]
 pub struct PeersArgs {
-    /// Print JSON: a list of objects.
+    /// Print JSON: a list of objects with `name`, `state`, `associations_in`, `associations_out`, `queued`,
+    /// `oldest_s`, `next_attempt_s`, `last_error` and `last_error_s`.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -247,7 +251,7 @@ pub struct RouteArgs {
     /// The O/R address.
     #[arg(value_name = "ADDRESS")]
     pub(crate) address: OrAddress,
-    /// Print JSON: address, amhs, row, to, shorter, hosts.
+    /// Print JSON: an object with `address`, `amhs`, `row`, `to`, `shorter` and `hosts`.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -35,7 +35,8 @@ pub(crate) struct ExplainArgs {
     /// Do not show a file to the content filters.
     #[arg(long)]
     pub(super) no_filters: bool,
-    /// Print JSON.
+    /// Print JSON: an object with `message`, `then` (the verdict in the trace), `now` (`verdict`, `score`, `reply`,
+    /// `rules`, `rulings`, `recipients`) and `asked` (`lists`, `filters`, `greylist`).
     #[arg(long)]
     pub(super) json: bool,
 }

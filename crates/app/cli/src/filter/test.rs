@@ -48,7 +48,9 @@ pub(crate) struct TestArgs {
     /// The account of a message by submission.
     #[arg(long, value_name = "ACCOUNT", default_value = "")]
     account: String,
-    /// Print JSON.
+    /// Print JSON: an object with `filters`, `deferred_by`, `changed_bytes`, `changed_header`, `reverse_path`,
+    /// `recipients_added`, `recipients_deleted` and `discarded`; a filter has `filter`, `kind`, `address`,
+    /// `verdict`, `text`, `score`, `required`, `virus`, `symbols`, `changes`, `milliseconds`.
     #[arg(long)]
     json: bool,
 }
@@ -87,7 +89,7 @@ pub(super) fn run(args: &TestArgs, settings: &Settings) -> Result<Outcome, Failu
     let findings = runtime.block_on(filters.ask(mail, &message, &session));
     let report = Report::of(&settings, &findings);
     let text = match args.json {
-        true => crate::json::to_json(&report)?,
+        true => vere_process::json::to_json(&report)?,
         false => report.text(),
     };
     let code = match report.is_whole() {

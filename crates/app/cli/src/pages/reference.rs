@@ -192,6 +192,15 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part} in {page}");
         }
+        let json = page.split("\n## ").find(|part| part.starts_with("JSON"));
+        let rows = json.unwrap().lines().filter(|line| line.starts_with("| `"));
+        for row in rows {
+            let fields = row.split(" | ").nth(1).unwrap();
+            assert!(
+                fields.contains('`') || row.contains("`vere fs"),
+                "no fields: {row}"
+            );
+        }
         assert!(!page.contains("## `vere demo"), "hidden");
         assert!(!page.contains("`--help`, "), "{page}");
         for line in page.lines().filter(|line| line.starts_with("| ")) {

@@ -9,7 +9,7 @@ use vere_control::queues::parse;
 use vere_control::{Request, SenderRow, ask_for};
 use vere_process::failure::Failure;
 
-use crate::json::to_json;
+use vere_process::json::to_json;
 
 /// How long the command waits for the gateway.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ pub(crate) struct ListArgs {
     /// Only the senders of this recipient, or of the recipients in this domain.
     #[arg(long, value_name = "ADDRESS|DOMAIN")]
     recipient: Option<String>,
-    /// Print JSON: a list of objects.
+    /// Print JSON: a list of objects with `sender`, `recipient` and `used`.
     #[arg(long)]
     json: bool,
 }

@@ -8,7 +8,6 @@ use vere_queue::Place;
 use vere_settings::Settings;
 use vere_units::{ByteSize, Span, TraceId};
 
-use crate::json::to_json;
 use vere_control::queues::{self, parse};
 use vere_control::{
     Acted, Action, HoldOutcome, HoldRow, MessageChange, OrderChange, OrderRow, Request, Selection,
@@ -16,6 +15,7 @@ use vere_control::{
 };
 use vere_process::confirm::confirm as ask_first;
 use vere_process::failure::Failure;
+use vere_process::json::to_json;
 use vere_process::wording::messages;
 
 /// How long a command waits for a gateway to work through its queues; the gateway goes on afterwards.
@@ -32,7 +32,7 @@ pub(crate) struct OrderArgs {
     /// Also accept a destination that receives no mail under the present settings.
     #[arg(long)]
     ahead: bool,
-    /// Print JSON: an object.
+    /// Print JSON: an object with `destination`, `held_until`, `refused_until`, `way` and `way_until`.
     #[arg(long)]
     json: bool,
 }
@@ -42,7 +42,7 @@ pub(crate) struct OrderArgs {
 pub(crate) struct EndArgs {
     /// The destination as `vere queue list` or `vere queue orders` prints it.
     destination: String,
-    /// Print JSON: an object.
+    /// Print JSON: an object with `destination`, `held_until`, `refused_until`, `way` and `way_until`.
     #[arg(long)]
     json: bool,
 }
@@ -62,7 +62,8 @@ pub(crate) struct HoldArgs {
     /// Also accept a destination that receives no mail under the present settings.
     #[arg(long)]
     ahead: bool,
-    /// Print JSON: an object; with `--id`, a list of objects.
+    /// Print JSON: an object as of `vere queue refuse --json`; with `--id`, a list of objects with `id`,
+    /// `destination`, `outcome`, `held_until` and `in_order`.
     #[arg(long)]
     json: bool,
 }
@@ -76,7 +77,8 @@ pub(crate) struct ReleaseArgs {
     /// Release only the message with this id; without a destination, in every queue.
     #[arg(long)]
     id: Option<TraceId>,
-    /// Print JSON: an object; with `--id`, a list of objects.
+    /// Print JSON: an object as of `vere queue refuse --json`; with `--id`, a list of objects with `id`,
+    /// `destination`, `outcome`, `held_until` and `in_order`.
     #[arg(long)]
     json: bool,
 }
@@ -102,7 +104,10 @@ pub(crate) struct SelectionArgs {
     /// Only the message with this id.
     #[arg(long)]
     id: Option<TraceId>,
-    /// Print JSON: an object.
+    /// Only count the messages, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON: an object with `messages`, `octets` and `busy`.
     #[arg(long)]
     json: bool,
 }
@@ -151,7 +156,7 @@ pub(crate) struct RerouteArgs {
     /// Do not ask for confirmation.
     #[arg(long)]
     yes: bool,
-    /// Print JSON: an object.
+    /// Print JSON: an object with `destination`, `held_until`, `refused_until`, `way` and `way_until`.
     #[arg(long)]
     json: bool,
 }
@@ -178,7 +183,7 @@ pub(super) fn reroute(
         None => (OrderChange::Restore, "sent their own way again".to_owned()),
     };
     if !args.yes {
-        confirm(&queued(socket, name)?, &done)?;
+        ask_first(&would(&queued(socket, name)?, &done))?;
     }
     let seconds = args.span.map(|span| span.duration().as_secs());
     send_order(socket, name, &change, (seconds, args.ahead), args.json)
@@ -409,10 +414,22 @@ impl SelectionArgs {
         let request = self.request(action, report);
         Ok(parse(ask_for(socket, &request, ACTION_TIMEOUT)?)?)
     }
+
+    /// The answer of `--dry-run`.
+    fn count(&self, socket: &Path, done: &str) -> Result<String, Failure> {
+        let count = self.act(socket, Action::Count, false)?;
+        match self.json {
+            true => to_json(&count),
+            false => Ok(would(&count, done) + "\n"),
+        }
+    }
 }
 
 /// Retries messages now.
 pub(super) fn retry(socket: &Path, args: &SelectionArgs) -> Result<String, Failure> {
+    if args.dry_run {
+        return args.count(socket, "tried again");
+    }
     let acted = args.act(socket, Action::Retry, false)?;
     told(&acted, "tried again", args.json)
 }
@@ -443,19 +460,21 @@ fn finish(
     report: bool,
     done: &str,
 ) -> Result<String, Failure> {
+    if args.selection.dry_run {
+        return args.selection.count(socket, done);
+    }
     if !args.yes {
         let count = args.selection.act(socket, Action::Count, false)?;
-        confirm(&count, done)?;
+        ask_first(&would(&count, done))?;
     }
     let acted = args.selection.act(socket, action, report)?;
     told(&acted, done, args.selection.json)
 }
 
-/// Asks the operator to confirm the number of messages.
-fn confirm(count: &Acted, done: &str) -> Result<(), Failure> {
+/// The number of messages that an operation would change.
+fn would(count: &Acted, done: &str) -> String {
     let size = ByteSize::new(count.octets);
-    let count = messages(count.messages);
-    Ok(ask_first(&format!("{count} ({size}) would be {done}"))?)
+    format!("{} ({size}) would be {done}", messages(count.messages))
 }
 
 fn told(acted: &Acted, done: &str, json: bool) -> Result<String, Failure> {

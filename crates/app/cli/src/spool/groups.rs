@@ -12,16 +12,17 @@ use vere_spoolwire::NodeStat;
 use vere_units::ByteSize;
 
 use super::nodes::key;
-use crate::json::to_json;
 use vere_link::Credentials;
 use vere_link::reader::Reader;
 use vere_process::encryption;
 use vere_process::failure::Failure;
+use vere_process::json::to_json;
 
 /// List the groups of queues in the register: their nodes, their gateways, and their content.
 #[derive(Debug, Args)]
 pub(crate) struct GroupsArgs {
-    /// Print JSON: a list of objects.
+    /// Print JSON: a list of objects with `group`, `epoch`, `members`, `lease`, `queues`, `records`, `octets` and,
+    /// where the content is unknown, `error`.
     #[arg(long)]
     json: bool,
 }
