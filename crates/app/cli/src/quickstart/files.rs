@@ -229,7 +229,12 @@ impl Plan {
             return Ok(());
         };
         give(&self.data, user)?;
-        give(&self.data.join("dkim"), user)?;
+        let keys = self.data.join("dkim");
+        give(&keys, user)?;
+        // The keys of each domain are in a directory of their own.
+        for domain in entries(&keys)? {
+            give(&domain, user)?;
+        }
         if !self.acme {
             for name in ["tls", "tls/key.pem", "tls/cert.pem"] {
                 give(&self.dir.join(name), user)?;
@@ -342,11 +347,46 @@ fn give(path: &Path, user: &User) -> Result<(), Failure> {
             .map_err(|error| failed("change the owner of", path, &error))
     };
     given(path)?;
-    if path.is_dir() {
-        let entries = fs::read_dir(path).map_err(|error| failed("read", path, &error))?;
-        for entry in entries.flatten() {
-            given(&entry.path())?;
+    entries(path)?.iter().try_for_each(|entry| given(entry))
+}
+
+/// The direct entries of a directory; none of a file.
+fn entries(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if !path.is_dir() {
+        return Ok(Vec::new());
+    }
+    let entries = fs::read_dir(path).map_err(|error| failed("read", path, &error))?;
+    Ok(entries.flatten().map(|entry| entry.path()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    /// Only root can give files away: without root there is nothing to see.
+    #[test]
+    fn the_user_gets_every_key() {
+        let Ok(Some(nobody)) = User::from_name("nobody") else {
+            return;
+        };
+        if !geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let account = AccountName::parse("you@example.org").unwrap();
+        let hostname = DomainName::parse("mail.example.org").unwrap();
+        let mut plan = Plan::new(Some(folder.path()), &account, &hostname).unwrap();
+        plan.acme = true;
+        plan.found.user = Some(nobody.clone());
+        let key = plan.data.join("dkim/example.org/s1.toml");
+        fs::create_dir_all(key.parent().unwrap()).unwrap();
+        fs::write(&key, "a key").unwrap();
+        plan.give_to_user().unwrap();
+        for path in key.ancestors().take_while(|path| *path != folder.path()) {
+            let owner = fs::metadata(path).unwrap().uid();
+            assert_eq!(owner, nobody.uid.as_raw(), "{}", path.display());
         }
     }
-    Ok(())
 }
