@@ -68,6 +68,14 @@ impl Keys {
         }
     }
 
+    /// Reads the folder again, also where owners or permissions alone have changed: no time shows such a change.
+    pub(super) fn reload(&self) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.clear();
+        drop(seen);
+        self.look();
+    }
+
     fn read(&self) -> Result<(), KeyError> {
         let (keys, wrong) = self.store.keys()?;
         for error in wrong {
@@ -267,6 +275,22 @@ mod tests {
             *holds_ms,
             keys.iter().map(|key| key.selector.as_str()).collect(),
         )
+    }
+
+    #[test]
+    fn a_reload_reads_what_no_time_announces() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = KeyStore::new(folder.path());
+        store.add(&key("s1", now())).expect("written");
+        let keys = Keys::load(folder.path()).expect("read");
+        assert_eq!(selectors(&keys.active("example.org")).1, ["s1"]);
+        // An empty file is left out like a file that cannot be read; the times of the folders stay.
+        let file = folder.path().join("example.org/s1.toml");
+        std::fs::write(&file, "").expect("written");
+        keys.look();
+        assert_eq!(selectors(&keys.active("example.org")).1, ["s1"]);
+        keys.reload();
+        assert!(selectors(&keys.active("example.org")).1.is_empty());
     }
 
     #[test]

@@ -89,7 +89,7 @@ async fn watch(secrets: &Secrets, config: &Path, level: &Level) -> io::Result<()
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => {}
             _ = hangup.recv() => {
-                secrets.look_at_keys();
+                secrets.reload_keys();
                 life::reload(config, level, |settings| {
                     secrets.reload(&settings);
                     Ok::<_, Infallible>(())

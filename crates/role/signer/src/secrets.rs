@@ -36,6 +36,13 @@ impl Secrets {
         }
     }
 
+    /// Reads the keys again.
+    pub(super) fn reload_keys(&self) {
+        if let Some(keys) = &self.keys {
+            keys.reload();
+        }
+    }
+
     /// Takes over changed certificates.
     pub(super) fn look_at_certificates(&self) {
         if let Some(certificates) = &self.certificates {

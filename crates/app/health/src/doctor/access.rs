@@ -12,7 +12,7 @@ use vere_settings::{DirectoryStore, Settings};
 use crate::row::Row;
 
 const CHECK: &str = "permissions";
-/// The most files of a directory with keys.
+/// The most files with keys.
 const KEYS_MAX: usize = 10_000;
 
 /// A user with groups.
@@ -94,15 +94,16 @@ pub(super) fn rows(
     rows
 }
 
-/// The keys for signatures.
+/// The keys for signatures: files in a directory for each domain.
 fn keys(settings: &Settings) -> Vec<PathBuf> {
-    let directory = settings.dkim.as_ref().map(|dkim| &dkim.keys);
-    let entries = directory.and_then(|directory| fs::read_dir(directory).ok());
-    let entries = entries.into_iter().flatten().flatten().take(KEYS_MAX);
-    entries
-        .map(|entry| entry.path())
-        .filter(|path| path.is_file())
-        .collect()
+    let directory = settings.dkim.as_ref().map(|dkim| dkim.keys.as_path());
+    let entries = |path: &Path| {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path())
+    };
+    let domains = directory.into_iter().flat_map(entries);
+    let files = domains.flat_map(|domain| entries(&domain).collect::<Vec<_>>());
+    files.take(KEYS_MAX).filter(|path| path.is_file()).collect()
 }
 
 /// The fault of a file, if any. Other checks tell about missing files.
@@ -131,7 +132,7 @@ fn row(path: &Path, holds: Holds, reader: Option<&Reader>) -> Option<Row> {
         return Some(Row::critical(
             CHECK,
             format!("{user} cannot read {name}"),
-            format!("chgrp {user} {name} && chmod 640 {name}"),
+            format!("chgrp {user} {name} && chmod 640 {name}, then: vere reload"),
         ));
     }
     if holds == Holds::Secrets && mode & 0o004 != 0 {
@@ -240,5 +241,22 @@ mod tests {
         private("data", 0o755);
         let levels: Vec<Level> = found(false).iter().map(|row| row.level).collect();
         assert_eq!(levels, [Level::Critical, Level::Warning]);
+    }
+
+    #[test]
+    fn keys_of_signatures_are_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("vere.toml");
+        let text = "version = 1\nhostname = \"a.b\"\ndata = \"data\"\n[dkim]\n";
+        fs::write(&file, text).unwrap();
+        let settings = Settings::parse(text, &file.to_string_lossy()).unwrap();
+        let key = settings.data.join("dkim/example.org/s1.toml");
+        fs::create_dir_all(key.parent().unwrap()).unwrap();
+        fs::write(&key, "a key").unwrap();
+        fs::set_permissions(&settings.data, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+        let found = rows(&file, false, &settings, None);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].text.contains("s1.toml has secrets"), "{found:?}");
     }
 }
