@@ -20,12 +20,13 @@ pub(super) async fn incoming(subject: &Subject, outbound: &Outbound) -> Vec<Row>
     const CHECK: &str = "port 25 in";
     let host_name = &subject.hostname;
     let remedy = "open port 25 in the firewalls of machine and provider; behind NAT, check from another network";
-    let Ok(hosts) = find(outbound, &subject.domain).await else {
-        // The check of the exchangers tells about it.
+    // By its name, as a relay: as an exchanger of the domain the own host is left out, since mail would come back.
+    let own = Place::Relay(format!("{host_name}:{}", subject.mail_port));
+    let Ok(hosts) = find(outbound, own).await else {
         return Vec::new();
     };
-    let mut own = hosts.hosts.iter().filter(|host| host.name == *host_name);
-    let Some(host) = own.next() else {
+    let Some(host) = hosts.hosts.first().filter(|host| host.addresses.is_ok()) else {
+        // The check of the host prints a missing address.
         return Vec::new();
     };
     match outbound.open(&hosts, host).await {
@@ -70,7 +71,7 @@ fn certificate(host: &str, opened: &Opened) -> Row {
 pub(super) async fn outgoing(probe: &str, outbound: &Outbound) -> Row {
     const CHECK: &str = "port 25 out";
     let remedy = "ask the provider to open port 25 outwards, or send through a relay: [[route]] domain = \"*\"";
-    let hosts = match find(outbound, probe).await {
+    let hosts = match find(outbound, Place::Domain(probe.to_owned())).await {
         Ok(hosts) => hosts,
         Err(reason) => {
             let remedy = "see that this machine's resolver works: [resolver] servers";
@@ -96,8 +97,8 @@ pub(super) async fn outgoing(probe: &str, outbound: &Outbound) -> Row {
     )
 }
 
-async fn find(outbound: &Outbound, domain: &str) -> Result<Hosts, String> {
-    let destination = Place::Domain(domain.to_owned()).with(TlsWish::None);
+async fn find(outbound: &Outbound, place: Place) -> Result<Hosts, String> {
+    let destination = place.with(TlsWish::None);
     outbound.find(&destination).await.map_err(|why| match why {
         Unroutable::Permanent { reply, .. } => reply,
         Unroutable::Temporary(reply) | Unroutable::Site(reply) => reply,

@@ -8,7 +8,9 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Named, Signing, assert_has, program, vere};
+use crate::harness::{
+    Authority, Named, Options, Signing, System, assert_has, free_address, program, quoted, vere,
+};
 
 /// The address that the machine is said to have.
 const ADDRESS: &str = "198.51.100.7";
@@ -214,4 +216,34 @@ fn the_records_of_quickstart_pass_and_each_missing_one_is_asked_for() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0, check);
     }
+}
+
+/// The host itself receives the mail of its domain, so that its own queues never lead there.
+#[test]
+fn the_host_and_its_certificate_are_seen_from_the_host_itself() {
+    let authority = Authority::new();
+    let options = Options::default()
+        .certificate(&authority.sign("mx", &["mx.example.org"]))
+        .set("delivery.ca", &quoted(&authority.ca))
+        .record("mx.example.org A 127.0.0.1")
+        .record("example.org MX 10 mx.example.org");
+    let system = System::start(&options);
+    let checked = |port: u16| {
+        let folder = tempfile::tempdir().expect("a directory");
+        let options = options.clone().set("delivery.port", &port.to_string());
+        let config = System::write_config(folder.path(), &options);
+        let config = config.to_str().expect("a path in UTF-8");
+        let words = ["dns", "check", "example.org", "--json", "-c", config];
+        let (value, _) = json(&[&words[..], &["--address", "127.0.0.1"]].concat());
+        let rows = value[0]["checks"].as_array().expect("checks").clone();
+        let level = |check: &str| {
+            let row = rows.iter().find(|row| row["check"] == check)?;
+            row["level"].as_str().map(str::to_owned)
+        };
+        (level("port 25 in"), level("certificate"))
+    };
+    let ok = || Some("ok".to_owned());
+    assert_eq!(checked(system.smtp.port()), (ok(), ok()));
+    let nobody = free_address().port();
+    assert_eq!(checked(nobody), (Some("critical".to_owned()), None));
 }
