@@ -20,6 +20,8 @@ use super::web_names;
 
 /// How often certificate files are looked at.
 const WATCH_INTERVAL: Duration = Duration::from_secs(60);
+/// The same while there is no certificate: clients wait for the first one of an authority.
+const FIRST_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why certificates cannot be shown.
 #[derive(Debug)]
@@ -110,9 +112,16 @@ impl ServerTls {
         self.0.keyring().look();
     }
 
-    /// Takes over files that change, for ever.
+    /// Takes over files that change, for ever: the first certificate within seconds, another one within a minute.
     pub async fn watch(&self) {
-        self.0.watch(WATCH_INTERVAL).await;
+        loop {
+            let pause = match self.available() {
+                true => WATCH_INTERVAL,
+                false => FIRST_INTERVAL,
+            };
+            tokio::time::sleep(pause).await;
+            self.look();
+        }
     }
 
     /// Whether there is a certificate to show.
@@ -222,4 +231,36 @@ pub fn proof(acme: &vere_settings::Acme) -> Result<Proof, AcmeError> {
     };
     let wait = dns.wait.duration();
     Ok(Proof::Dns(DnsProof { by, wait }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_certificate_is_shown_within_seconds() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("vere.toml");
+        let text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[acme]\n";
+        let settings = Settings::parse(text, &file.to_string_lossy()).unwrap();
+        let tls = ServerTls::new(&settings).unwrap();
+        let watched = tls.clone();
+        let watch = async move { watched.watch().await };
+        let ordered = async {
+            tokio::time::sleep(2 * FIRST_INTERVAL).await;
+            assert!(!tls.available());
+            let file = acme(&settings).unwrap().unwrap().files().certificate;
+            let made = rcgen::generate_simple_self_signed(["mx.example.org".to_owned()]).unwrap();
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, made.cert.pem() + &made.signing_key.serialize_pem()).unwrap();
+            tokio::time::sleep(2 * FIRST_INTERVAL).await;
+            assert!(tls.available());
+        };
+        tokio::select! {
+            () = watch => {}
+            () = ordered => {}
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustls::ServerConfig;
 use rustls::crypto::ring::Ticketer;
@@ -73,14 +72,6 @@ impl ServerTls {
     #[must_use]
     pub fn keyring(&self) -> &Keyring {
         &self.keyring
-    }
-
-    /// Checks for changed files at each `interval`, for ever, and logs the result.
-    pub async fn watch(&self, interval: Duration) {
-        loop {
-            tokio::time::sleep(interval).await;
-            self.keyring.look();
-        }
     }
 
     /// Carries out the server's side of the handshake.
