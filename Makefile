@@ -5,7 +5,7 @@ CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: run build build-bench install install-bench uninstall test check soak kernel-tls fs-peers packages packages-test image image-test book fmt bench clean help
+.PHONY: run build build-bench install install-bench uninstall test check soak kernel-tls fs-peers packages packages-test zero-to-trusted image image-test book fmt bench clean help
 
 run: ## build and start a whole demo system below ./run (Ctrl-C stops it; data stays)
 	@scripts/run.sh
@@ -66,6 +66,9 @@ packages: ## .deb packages, their symbols apart, and a tarball, in target/packag
 packages-test: ## the packages in a clean Debian: install, start, upgrade under load, remove, purge (as root; `make packages` first)
 	@scripts/packages/test
 
+zero-to-trusted: ## from the package in a clean Debian to signed mail that Postfix and Exim accept, and faults of the DNS found (as root; `make packages` first)
+	@scripts/zero-to-trusted/test
+
 image: ## a container image from the package, in target/packages (as root; `make packages` first)
 	@scripts/packages/image
 
@@ -111,4 +114,4 @@ clean: ## remove what was built and the demo's data
 	@rm -rf run vere
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
