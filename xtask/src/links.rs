@@ -91,7 +91,7 @@ fn slug(heading: &str) -> String {
 }
 
 /// A path without `.` and `..`.
-fn normal(path: &Path) -> PathBuf {
+pub(crate) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
         match part {
@@ -104,7 +104,7 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 /// The links `[text](file#part)` in a line, without external links.
-fn targets(line: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("](").filter_map(|(at, mark)| {
         let rest = line.get(at + mark.len()..)?;
         let target = rest.split(')').next()?;
