@@ -82,6 +82,7 @@ mod mounts_rebuild;
 mod mounts_stress;
 mod next_hops;
 mod operate;
+mod pages;
 mod parsing;
 mod peers;
 mod policies;

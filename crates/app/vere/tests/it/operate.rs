@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use command_fds::{CommandFdExt as _, FdMapping};
 use nix::sys::signal::Signal;
@@ -20,8 +21,8 @@ use crate::harness::{
 use crate::imap::Imap;
 
 /// The ports of the demo without an offset.
-pub(crate) const DEMO_PORTS: [u16; 12] = [
-    2525, 2587, 2465, 2143, 2993, 2424, 2443, 2480, 2080, 2600, 2601, 2526,
+pub(crate) const DEMO_PORTS: [u16; 15] = [
+    2525, 2587, 2465, 2143, 2993, 2424, 2053, 2102, 2443, 2480, 2080, 2081, 2600, 2601, 2526,
 ];
 
 #[test]
@@ -199,13 +200,15 @@ pub(crate) struct Demo {
 impl Demo {
     pub(crate) fn start(folder: &Path, offset: u16) -> Self {
         require_bench();
+        let log = folder.join("demo.log");
+        let errors = std::fs::File::create(&log).expect("a log");
         let mut process = Child::spawn(
             vere()
                 .args(["demo", "run", "--port-offset", &offset.to_string()])
                 .current_dir(folder)
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
-                .stderr(Stdio::null()),
+                .stderr(errors),
         );
         let output = process.take_output();
         let mut demo = Self {
@@ -216,7 +219,8 @@ impl Demo {
         // Printed when everything is ready; the last line says how to stop.
         while !demo.banner.contains("Ctrl-C") {
             let read = demo.output.read_line(&mut demo.banner).expect("its output");
-            assert!(read > 0, "it ended after {}", demo.banner);
+            let log = || std::fs::read_to_string(&log).unwrap_or_default();
+            assert!(read > 0, "it ended after {}{}", demo.banner, log());
         }
         demo
     }
@@ -228,10 +232,17 @@ impl Demo {
     }
 }
 
-/// An offset with all ports of the demo free.
+/// Offsets are thousands apart, so that two demos share no port, and below the ports that the kernel gives to
+/// connections, so that none is taken before the demo has it.
+const OFFSETS: u32 = 24;
+
+/// An offset with all ports of the demo free, for one demo of this process.
 pub(crate) fn free_offset() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
     wait_for("free ports for a demo", || {
-        let offset = free_address().port() - 4_000;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = std::process::id().wrapping_add(number) % OFFSETS;
+        let offset = 5_000 + 1_000 * u16::try_from(number).expect("a small number");
         let is_free = |port: &u16| {
             let address = SocketAddr::from(([127, 0, 0, 1], port + offset));
             TcpListener::bind(address).is_ok()

@@ -1,133 +1,255 @@
-//! The first sections of the tutorial, typed as they stand: every `$ ` line of a console block is run by a shell in the
-//! folder of a demo, and the output must have the lines shown below the command.
+//! The tutorial, typed as it stands: every `$ ` line of a console block is run by a shell in the directory of a demo,
+//! and the output must have the lines shown below the command.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{program, wait_for};
+use serde_json::Value;
+
+use crate::harness::{program, run, vere};
+use crate::mounts::can_mount;
 use crate::operate::{DEMO_PORTS, Demo, free_offset};
+use crate::pages::{Shell, Step, steps};
 
 /// The page.
 const TUTORIAL: &str = include_str!("../../../../../docs/tutorial.md");
-/// Sections with commands for a running demo and clients of SMTP and IMAP.
-const SECTIONS: [&str; 5] = ["1.", "2.", "3.", "4.", "5."];
-/// A port of the tutorial where nobody listens.
-const NOWHERE: u16 = 2599;
-
-/// A command, and the lines shown below it.
-#[derive(Debug, Default)]
-struct Step {
-    command: String,
-    shown: Vec<String>,
+/// Sections that go on with the demo of the one before, and are run by one test.
+#[derive(Debug)]
+struct Group {
+    sections: &'static [&'static str],
+    /// Sections before, and the beginnings of the commands there whose files this group needs.
+    before: &'static [(&'static str, &'static [&'static str])],
 }
 
-/// The steps of the sections, in their order.
-fn steps() -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
-    let (mut is_wanted, mut is_console, mut goes_on) = (false, false, false);
-    for line in TUTORIAL.lines() {
-        if let Some(heading) = line.strip_prefix("## ") {
-            is_wanted = SECTIONS.iter().any(|number| heading.starts_with(number));
-        } else if line.starts_with("```") {
-            is_console = line == "```console";
-        } else if is_wanted && is_console {
-            match (line.strip_prefix("$ "), steps.last_mut()) {
-                (Some(command), _) => steps.push(Step {
-                    command: command.to_owned(),
-                    shown: Vec::new(),
-                }),
-                (None, Some(step)) if goes_on => step.command += &format!("\n{line}"),
-                (None, Some(step)) => step.shown.push(line.to_owned()),
-                (None, None) => panic!("{line} has no command"),
-            }
-            goes_on = steps
-                .last()
-                .is_some_and(|step| step.command.ends_with('\\'));
-        }
-    }
-    steps
+const MAIL: Group = group(&["1", "2", "3", "4"], &[]);
+const BREAKS: Group = group(&["5"], &[]);
+const STRANGERS: Group = group(&["6"], &[]);
+const LISTS: Group = group(&["7"], &[("6", &["sed "])]);
+const JUDGEMENT: Group = group(&["8"], &[("6", &["sed "]), ("7", &["echo ", "cat "])]);
+const FILES: Group = group(&["9"], &[]);
+const MACHINES: Group = group(
+    &["Two machines", "Another lead"],
+    &[("9", &["printf ", "mkdir run/files", "./vere fs init"])],
+);
+const OTHERS: Group = group(&["10", "11", "12"], &[]);
+
+const fn group(
+    sections: &'static [&'static str],
+    before: &'static [(&'static str, &'static [&'static str])],
+) -> Group {
+    Group { sections, before }
 }
 
-/// A text with the ports of a demo at an offset.
-fn at_offset(text: &str, offset: u16) -> String {
-    let mut text = text.to_owned();
-    // Marks, so that no port is moved twice.
-    for port in DEMO_PORTS.into_iter().chain([NOWHERE]) {
-        for before in [":", ", "] {
-            text = text.replace(&format!("{before}{port}"), &format!("{before}@{port}@"));
-        }
-    }
-    for port in DEMO_PORTS.into_iter().chain([NOWHERE]) {
-        text = text.replace(&format!("@{port}@"), &(port + offset).to_string());
-    }
-    text
-}
+/// Ports of the tutorial beside those of the demo: one where nobody listens, and one of a second server of lists.
+const OTHER_PORTS: [u16; 2] = [2599, 2054];
+/// Commands without an effect.
+const LOOKS: [&str; 13] = [
+    "./vere trace",
+    "./vere queue list",
+    "./vere status",
+    "./vere spool stat",
+    "./vere dnsbl query",
+    "./vere explain",
+    "./vere x400 show",
+    "./vere x400 archive",
+    "./vere fs status",
+    "curl -s -u",
+    "curl -s http",
+    "curl --cacert",
+    "cat run/other",
+];
+/// Commands that no machine can run for a test, each with the reason.
+const NOT_RUN: [(&str, &str); 2] = [
+    ("mutt ", "a program with windows of its own"),
+    ("make clean", "the directory of the test is removed"),
+];
 
-/// Whether an output has the words of a shown line, in order. Words with digits differ from run to run, except ports.
-fn has(output: &str, shown: &str, offset: u16) -> bool {
-    let wanted: Vec<String> = shown
-        .split_whitespace()
-        .map(|word| (word, at_offset(word, offset)))
-        .filter(|(word, moved)| word != moved || !word.contains(|c: char| c.is_ascii_digit()))
-        .map(|(_, moved)| moved)
-        .collect();
-    output.lines().any(|line| {
-        let mut words = line.split_whitespace();
-        wanted.iter().all(|wanted| words.any(|word| word == wanted))
-    })
+#[test]
+fn messages_are_sent_and_read() {
+    follow(&MAIL, &["swaks", "curl", "python3"]);
 }
 
 #[test]
-fn the_first_sections_of_the_tutorial_work_as_they_stand() {
-    for client in ["swaks", "curl", "python3"] {
-        if program(client).is_none() {
-            return;
-        }
-    }
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let link = folder.path().join("vere");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_vere"), link).expect("a link");
-    let offset = free_offset();
-    let demo = Demo::start(folder.path(), offset);
-    let steps = steps();
-    assert!(steps.len() > 15, "{steps:?}");
-    for step in &steps {
-        run(folder.path(), step, offset);
-    }
-    demo.interrupt();
+fn what_is_broken_goes_on() {
+    follow(&BREAKS, &["swaks"]);
 }
 
-/// Runs a command until the output has all shown lines; commands with effects run once.
-fn run(folder: &Path, step: &Step, offset: u16) {
-    let command = at_offset(&step.command, offset);
-    let looks = [
-        "./vere trace",
-        "./vere queue list",
-        "./vere status",
-        "curl -s -u",
-    ];
-    let is_look = looks.iter().any(|look| command.starts_with(look));
-    let mut said = String::new();
-    let mut once = || {
-        let output = Command::new("sh")
-            .args(["-c", &command])
-            .current_dir(folder)
-            .output();
-        let output = output.expect("a shell");
-        said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        let is_right =
-            output.status.success() && step.shown.iter().all(|line| has(&said, line, offset));
-        is_right.then_some(())
-    };
-    match is_look {
-        true => wait_for(&format!("{command}: {:?}", step.shown), once),
-        false => {
-            let done = once();
-            assert!(
-                done.is_some(),
-                "{command}: expected {:?}; found {said}",
-                step.shown
-            );
+#[test]
+fn strangers_are_refused_and_put_off() {
+    follow(&STRANGERS, &["swaks", "curl"]);
+}
+
+#[test]
+fn clients_are_listed() {
+    follow(&LISTS, &["swaks"]);
+}
+
+#[test]
+fn messages_of_strangers_are_judged() {
+    follow(&JUDGEMENT, &["swaks"]);
+}
+
+#[test]
+fn files_are_kept_in_mailboxes() {
+    if can_mount() {
+        follow(&FILES, &["script", "curl", "pgrep"]);
+    }
+}
+
+#[test]
+fn two_machines_have_the_same_files() {
+    if can_mount() {
+        follow(&MACHINES, &["script"]);
+    }
+}
+
+#[test]
+fn other_mtas_and_mail_programs_are_served() {
+    follow(&OTHERS, &["curl"]);
+}
+
+/// Types the commands of a group, where the machine has these programs.
+fn follow(group: &Group, programs: &[&str]) {
+    if programs.iter().all(|name| program(name).is_some()) {
+        let mut session = Session::start();
+        session.prepare(group);
+        session.type_all(group);
+    }
+}
+
+/// The section of a step: its number, or the heading of a part of section 9.
+fn section(step: &Step) -> &str {
+    let heading = step.section.as_str();
+    heading
+        .split_once(". ")
+        .map_or(heading, |(number, _)| number)
+}
+
+#[test]
+fn every_section_is_run() {
+    for step in steps(TUTORIAL) {
+        let groups = [
+            MAIL, BREAKS, STRANGERS, LISTS, JUDGEMENT, FILES, MACHINES, OTHERS,
+        ];
+        let is_run = |group: &Group| group.sections.contains(&section(&step));
+        assert!(groups.iter().any(is_run), "{step:?} is run by no test");
+    }
+}
+
+/// The role whose process the page means by `PID`.
+fn role(command: &str) -> Option<&'static str> {
+    match command {
+        "kill -9 PID" => Some("gateway"),
+        "kill -STOP PID" | "kill -CONT PID" => Some("spool-a"),
+        _ => None,
+    }
+}
+
+/// Somebody who follows the tutorial, with two terminals.
+struct Session {
+    folder: tempfile::TempDir,
+    shell: Shell,
+    demo: Option<Demo>,
+}
+
+impl Session {
+    /// A directory as a clone has it, and a demo that runs there.
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let link = folder.path().join("vere");
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_vere"), link).expect("a link");
+        let offset = free_offset();
+        let home = OsString::from(folder.path());
+        let shell = Shell {
+            environment: vec![("HOME".to_owned(), home)],
+            ports: DEMO_PORTS.into_iter().chain(OTHER_PORTS).collect(),
+            offset,
+            looks: &LOOKS,
+            prompts: &["./vere fs ", "XDG_STATE_HOME=$PWD/run/state2 ./vere fs"],
+            answer: "tutorial",
+            servers: &["./vere dnsbl serve"],
+            // The client is listed.
+            codes: &[("./vere dnsbl query", 4)],
+            ..Shell::default()
+        };
+        let demo = Some(Demo::start(folder.path(), offset));
+        Self {
+            folder,
+            shell,
+            demo,
         }
+    }
+
+    /// Types commands of earlier sections, for their files.
+    fn prepare(&mut self, group: &Group) {
+        let steps = steps(TUTORIAL);
+        let wanted = |step: &&Step| {
+            let mut before = group.before.iter();
+            before.any(|(name, begins)| {
+                let mut begins = begins.iter();
+                *name == section(step) && begins.any(|begin| step.command.starts_with(begin))
+            })
+        };
+        for step in steps.iter().filter(wanted) {
+            self.shell.step(self.folder.path(), step);
+        }
+    }
+
+    /// Types the commands of a group, and stops the demo.
+    fn type_all(mut self, group: &Group) {
+        if group.sections == FILES.sections {
+            let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs");
+            run(Command::new("cp")
+                .arg("-r")
+                .arg(docs)
+                .arg(self.folder.path()));
+        }
+        let steps = steps(TUTORIAL);
+        let steps = steps.iter();
+        for step in steps.filter(|step| group.sections.contains(&section(step))) {
+            self.step(step);
+        }
+        self.interrupt();
+    }
+
+    fn step(&mut self, step: &Step) {
+        if NOT_RUN.iter().any(|(one, _)| step.command.starts_with(one)) {
+            return;
+        }
+        match step.command.as_str() {
+            "make run" => self.restart(),
+            command => {
+                if let Some(role) = role(command) {
+                    self.name_process(role);
+                }
+                self.shell.step(self.folder.path(), step);
+            }
+        }
+    }
+
+    /// Ctrl-C in the first terminal.
+    fn interrupt(&mut self) {
+        self.demo.take().expect("a demo").interrupt();
+    }
+
+    fn restart(&mut self) {
+        self.interrupt();
+        self.demo = Some(Demo::start(self.folder.path(), self.shell.offset));
+    }
+
+    /// Puts the process of a role in place of `PID`, as `./vere status` prints it.
+    fn name_process(&mut self, role: &str) {
+        let mut status = vere();
+        status
+            .args(["status", "--json"])
+            .current_dir(self.folder.path());
+        let output = status.output().expect("vere status");
+        let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let rows = status["system"]["roles"].as_array().expect("roles").iter();
+        let mut rows = rows.filter(|row| row["name"] == role);
+        let pid = rows.next().and_then(|row| row["pid"].as_u64());
+        let pid = pid.unwrap_or_else(|| panic!("{role} has no process: {status:#}"));
+        self.shell.texts = vec![("PID".to_owned(), pid.to_string())];
     }
 }
