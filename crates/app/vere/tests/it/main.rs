@@ -51,6 +51,7 @@ mod front_metrics;
 mod front_screening;
 mod front_tls;
 mod gateways;
+mod guides;
 mod harness;
 mod holds;
 mod hostile_hops;
