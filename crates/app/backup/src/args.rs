@@ -7,6 +7,7 @@ use vere_ports::directory::AccountName;
 use vere_process::failure::Failure;
 use vere_units::ByteSize;
 
+use crate::scratch::Scratch;
 use crate::secret::SecretArgs;
 
 /// `vere backup`
@@ -22,7 +23,10 @@ pub struct BackupArgs {
 /// `vere backup PLACE`
 #[derive(Debug, Args)]
 pub(crate) struct TakeArgs {
-    /// The place of the backups: a directory.
+    /// The place of the backups: a directory, or s3://BUCKET/PREFIX.
+    ///
+    /// Credentials, region and endpoint of S3 come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+    /// AWS_REGION, AWS_ENDPOINT_URL, AWS_CA_BUNDLE.
     #[arg(value_name = "PLACE", required = true)]
     pub(crate) place: Option<String>,
     #[command(flatten)]
@@ -48,7 +52,8 @@ pub(crate) enum BackupCommand {
     /// Read every object of a backup, and check the mail store that it makes.
     ///
     /// The mail store is unpacked into a scratch directory, which needs as much space as the store, and removed
-    /// afterwards. Exit code 1: something is damaged or missing.
+    /// afterwards. Exit code 1: something is damaged or missing. The next backup stores damaged objects again, as far
+    /// as the system still has their content.
     Verify {
         #[command(flatten)]
         at: PlaceArgs,
@@ -83,7 +88,7 @@ pub(crate) enum BackupCommand {
 /// Where backups are.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArgs {
-    /// The place of the backups: a directory.
+    /// The place of the backups: a directory, or s3://BUCKET/PREFIX.
     #[arg(value_name = "PLACE")]
     pub(crate) place: String,
     #[command(flatten)]
@@ -157,7 +162,8 @@ pub(crate) struct MailArgs {
         requires = "account"
     )]
     pub(crate) into: String,
-    /// Add the messages to the mailboxes that had them. A message that is still in its mailbox is then there twice.
+    /// Add the messages to the mailboxes that had them. A message that is still in its mailbox is then there twice; a
+    /// message that an earlier restore added is not.
     #[arg(long, requires = "account", conflicts_with = "into")]
     pub(crate) in_place: bool,
 }
@@ -167,9 +173,7 @@ impl WhichArgs {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub(crate) fn scratch(&self) -> Result<tempfile::TempDir, Failure> {
-        let parent = self.scratch.clone().unwrap_or_else(std::env::temp_dir);
-        let made = tempfile::Builder::new().prefix("vere-").tempdir_in(&parent);
-        made.map_err(|error| Failure::new(format!("{}: {error}", parent.display())))
+    pub(crate) fn scratch(&self) -> Result<Scratch, Failure> {
+        Scratch::make(self.scratch.as_deref())
     }
 }

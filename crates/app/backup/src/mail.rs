@@ -1,13 +1,15 @@
 //! `vere restore --account`: mail of a backup, as new messages of the running system.
 //!
 //! The mail store of the backup is unpacked and opened beside the running store; messages go through the socket of
-//! `vere import`, with the same record of finished steps.
+//! `vere import`, with the same record of finished steps. The record counts for all backups of a mail store: a message is
+//! the same message in each of them, known by UIDVALIDITY and UID.
 
 use std::collections::HashSet;
 
 use vere_ports::directory::AccountName;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
+use vere_process::owner::Owner;
 use vere_role_store::copies::{Shelf, ShelfMailbox, ShelfMessage};
 use vere_settings::Settings;
 use vere_transfer::{Shelved, ShelvedMailbox, ShelvedMessage, Way};
@@ -17,6 +19,7 @@ use crate::manifest::Manifest;
 use crate::place::Use;
 use crate::progress;
 use crate::repository::Repository;
+use crate::scratch::Scratch;
 use crate::unpack::Unpack;
 
 /// Restores mail.
@@ -28,31 +31,16 @@ pub(crate) fn run(
     account: &AccountName,
     settings: &Settings,
 ) -> Result<Outcome, Failure> {
-    let ask = || args.at.secret.get();
-    let repository = Repository::open(&args.at.place, Use::Reading, &ask)?;
-    let manifest = repository.chosen(args.which.number)?;
-    let Some(log) = &manifest.log else {
-        return Err(Failure::new("the backup has no mail store"));
-    };
-    let scratch = args.which.scratch()?;
-    let octets = log
-        .files
-        .iter()
-        .flat_map(|file| &file.pieces)
-        .map(|piece| piece.0);
-    let bar = progress::bar(&args.shown, "unpack", octets.sum());
-    let unpack = Unpack {
-        repository: &repository,
-        bar: &bar,
-    };
-    unpack.log(log, scratch.path())?;
-    bar.finish_and_clear();
+    let (manifest, scratch) = unpacked(args)?;
     let mut shelf = Shelf::open(scratch.path())?;
-    let mailboxes = shelf.mailboxes(account)?;
+    let mut mailboxes = shelf.mailboxes(account)?;
     if mailboxes.is_empty() {
         return Err(Failure::new(format!("the backup has no mail of {account}")));
     }
     let to = args.mail.to_account.as_ref().unwrap_or(account);
+    if !args.mail.in_place && args.mail.mailbox.is_empty() && to == account {
+        leave_out_restored(&mut mailboxes, &args.mail.into);
+    }
     let way = Way {
         account: to.clone(),
         only: args.mail.mailbox.clone(),
@@ -73,15 +61,42 @@ pub(crate) fn run(
     vere_transfer::bring(Box::new(shelved), way, settings)
 }
 
-/// Equal for each run of the same restore: a run continues where an earlier run ended.
+/// Unpacks the mail store of a backup. The place is free again afterwards: the transfer may take hours, and a backup
+/// may be due meanwhile.
+fn unpacked(args: &RestoreArgs) -> Result<(Manifest, Scratch), Failure> {
+    let ask = || args.at.secret.get();
+    let repository = Repository::open(&args.at.place, Use::Reading, &ask)?;
+    let manifest = repository.chosen(args.which.number)?;
+    let Some(log) = &manifest.log else {
+        return Err(Failure::new("the backup has no mail store"));
+    };
+    let scratch = args.which.scratch()?;
+    let pieces = log.files.iter().flat_map(|file| &file.pieces);
+    let octets = pieces.map(|piece| piece.0).sum();
+    let bar = progress::bar(&args.shown, "unpack", octets);
+    let unpack = Unpack {
+        repository: &repository,
+        bar: &bar,
+        owner: Owner::of(scratch.path())?,
+    };
+    unpack.log(log, scratch.path())?;
+    bar.finish_and_clear();
+    Ok((manifest, scratch))
+}
+
+/// Equal for each run of the same restore, also from a newer backup of the same mail store: a run continues where an
+/// earlier run ended. Messages are known by UIDVALIDITY and UID.
 fn identity(manifest: &Manifest, account: &AccountName, messages: &[String]) -> String {
     let log = manifest.log.as_ref().map_or("", |log| log.id.as_str());
-    let made = manifest.made;
-    format!(
-        "backup:{log}:{}:{made}:{account}:{}",
-        manifest.number,
-        messages.join(" ")
-    )
+    format!("backup:{log}:{account}:{}", messages.join(" "))
+}
+
+/// Leaves out the mailboxes of an earlier restore, which a newer backup has, too.
+fn leave_out_restored(mailboxes: &mut Vec<ShelfMailbox>, into: &str) {
+    mailboxes.retain(|mailbox| {
+        let below = mailbox.name.strip_prefix(into);
+        !below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    });
 }
 
 /// A Message-ID without the brackets.
@@ -158,6 +173,7 @@ impl Shelved for Mail {
         messages.retain(|message| self.is_wanted(&mailbox, message));
         let shelved = |message: &ShelfMessage| ShelvedMessage {
             uid: message.uid,
+            uid_validity: message.uid_validity,
             flags: message.flags.clone(),
             date: message.date,
             size: message.size,

@@ -1,6 +1,7 @@
 //! The place of a backup: named octet strings, written whole or not at all.
 
 pub(crate) mod directory;
+pub(crate) mod s3;
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -22,7 +23,9 @@ pub(crate) struct Entry {
 pub(crate) enum Use {
     /// Entries are only read: several commands may read at a time.
     Reading,
-    /// Entries are added or removed: by a single command at a time.
+    /// Entries of an existing place are removed: by a single command at a time.
+    Changing,
+    /// Entries are added, also the first ones: by a single command at a time.
     Writing,
 }
 
@@ -50,6 +53,14 @@ pub(crate) trait Place: Debug {
     /// Errors of the system.
     fn write(&self, path: &str, octets: &[u8]) -> io::Result<()>;
 
+    /// Writes a list or the description of the place, which no command writes twice.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] where the place itself can notice another writer; errors of the system.
+    fn create(&self, path: &str, octets: &[u8]) -> io::Result<()> {
+        self.write(path, octets)
+    }
+
     /// Removes an entry, if present.
     ///
     /// # Errors
@@ -68,7 +79,8 @@ pub(crate) trait Place: Debug {
     /// Errors of the system.
     fn clear_leftovers(&self, folder: &str) -> io::Result<()>;
 
-    /// Makes all written and removed names safe.
+    /// Makes all written and removed names safe, and all names that this command has listed: an earlier command
+    /// may have been killed before the names were safe.
     ///
     /// # Errors
     /// Errors of the system.

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use blake3::Hash;
 use serde_json::json;
 use vere_process::clock::now;
 use vere_process::failure::Failure;
@@ -13,7 +14,6 @@ use vere_process::wording::counted;
 use vere_units::ByteSize;
 
 use crate::args::PlaceArgs;
-use crate::manifest::Manifest;
 use crate::place::Use;
 use crate::repository::Repository;
 
@@ -30,51 +30,54 @@ pub(crate) fn run(
     json: bool,
 ) -> Result<Outcome, Failure> {
     let ask = || place.secret.get();
-    let repository = Repository::open(&place.place, Use::Writing, &ask)?;
-    let numbers = repository.numbers()?.into_iter();
-    let all: Vec<Manifest> = numbers
-        .map(|number| repository.manifest(number))
-        .collect::<Result<_, _>>()?;
-    let (kept, gone): (Vec<&Manifest>, Vec<&Manifest>) = {
-        let stays = stays(&all, keep, now().as_millis());
-        all.iter()
-            .partition(|manifest| stays.contains(&manifest.number))
-    };
+    let repository = Repository::open(&place.place, Use::Changing, &ask)?;
+    // Two lists of large systems may be larger than the memory: each is read alone.
+    let mut all = Vec::new();
+    for number in repository.numbers()? {
+        let made = repository.manifest(number)?.made;
+        all.push(Made { number, made });
+    }
+    let stays = stays(&all, keep, now().as_millis());
+    let (kept, gone): (Vec<u64>, Vec<u64>) = all
+        .iter()
+        .map(|backup| backup.number)
+        .partition(|number| stays.contains(number));
+    let needed = needed(&repository, &kept)?;
     if !dry_run {
-        for manifest in &gone {
-            repository.forget(manifest.number)?;
+        for number in &gone {
+            repository.forget(*number)?;
         }
         repository.settle()?;
         repository.clear_leftovers()?;
     }
-    let needed: HashSet<&str> = kept
-        .iter()
-        .flat_map(|manifest| manifest.pieces())
-        .map(|piece| piece.1.as_str())
-        .collect();
+    let noted = repository.damaged()?;
     let (mut objects, mut octets) = (0_u64, 0);
     for (name, length) in repository.objects()? {
-        if !needed.contains(name.as_str()) {
-            objects += 1;
-            octets += length;
-            if !dry_run {
-                repository.remove(&name)?;
+        // A name that is no hash belongs to no backup.
+        let is_needed = Hash::from_hex(&name).is_ok_and(|hash| needed.contains(hash.as_bytes()));
+        if is_needed {
+            continue;
+        }
+        objects += 1;
+        octets += length;
+        if !dry_run {
+            repository.remove(&name)?;
+            if noted.contains(&name) {
+                repository.note_mended(&name)?;
             }
         }
     }
     repository.settle()?;
-    let removed: Vec<u64> = gone.iter().map(|manifest| manifest.number).collect();
     let text = match json {
         true => {
-            let kept: Vec<u64> = kept.iter().map(|manifest| manifest.number).collect();
             let value = json!({
-                "removed": removed, "kept": kept, "objects": objects, "octets": octets,
+                "removed": gone, "kept": kept, "objects": objects, "octets": octets,
             });
             format!("{value:#}\n")
         }
         false => format!(
             "{} and {} ({}) {}; {}\n",
-            counted(removed.len() as u64, "backup", "backups"),
+            counted(gone.len() as u64, "backup", "backups"),
             counted(objects, "object", "objects"),
             ByteSize::new(octets),
             if dry_run {
@@ -88,32 +91,48 @@ pub(crate) fn run(
     Ok(Outcome::Print(text))
 }
 
+/// A backup, without the list of files.
+#[derive(Debug, Clone, Copy)]
+struct Made {
+    number: u64,
+    /// In milliseconds since 1970.
+    made: u64,
+}
+
+/// The names of all objects that some backups need, 32 octets each.
+///
+/// # Errors
+/// When a list cannot be read.
+fn needed(repository: &Repository, kept: &[u64]) -> Result<HashSet<[u8; 32]>, Failure> {
+    let mut needed = HashSet::new();
+    for number in kept {
+        for piece in repository.manifest(*number)?.pieces() {
+            needed.insert(*Hash::from_hex(&piece.1)?.as_bytes());
+        }
+    }
+    Ok(needed)
+}
+
 /// The numbers of the kept backups: the newest backups, the backups of the last days, and always the newest backup.
-fn stays(all: &[Manifest], (keep, days): (Option<u64>, Option<u64>), now: u64) -> HashSet<u64> {
+fn stays(all: &[Made], (keep, days): (Option<u64>, Option<u64>), now: u64) -> HashSet<u64> {
     let newest = usize::try_from(keep.unwrap_or(0).max(1)).unwrap_or(usize::MAX);
     let newest = all.iter().rev().take(newest);
     let since = days.map(|days| now.saturating_sub(days.saturating_mul(DAY_MS)));
     let young = all
         .iter()
-        .filter(|manifest| since.is_some_and(|since| manifest.made >= since));
-    newest
-        .chain(young)
-        .map(|manifest| manifest.number)
-        .collect()
+        .filter(|backup| since.is_some_and(|since| backup.made >= since));
+    newest.chain(young).map(|backup| backup.number).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::tests::small;
-    use crate::repository::tests::open;
+    use crate::repository::tests::{open, small};
     use crate::secret::SecretArgs;
 
-    fn made(number: u64, day: u64) -> Manifest {
-        Manifest {
-            made: day * DAY_MS,
-            ..small(number, &"ab".repeat(32))
-        }
+    fn made(number: u64, day: u64) -> Made {
+        let made = day * DAY_MS;
+        Made { number, made }
     }
 
     #[test]
@@ -131,6 +150,21 @@ mod tests {
         // The clock is years ahead, or at its beginning.
         assert_eq!(kept((None, Some(7)), 5_000), [3]);
         assert_eq!(kept((None, Some(7)), 0), [1, 2, 3]);
+    }
+
+    /// A mistyped directory got a lock, a description and the success of having removed nothing.
+    #[test]
+    fn a_prune_of_a_mistyped_directory_says_so_and_makes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["", "absent"] {
+            let place = PlaceArgs {
+                place: folder.path().join(name).display().to_string(),
+                secret: SecretArgs::default(),
+            };
+            let error = run(&place, (Some(1), None), false, false).unwrap_err();
+            assert!(error.to_string().contains("expected backups"), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

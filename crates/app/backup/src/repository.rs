@@ -4,11 +4,13 @@
 //! vere-backup.json         the kind of the place, and the encryption; written first
 //! objects/ab/abcd...       a piece of a file, named by the BLAKE3 hash of the content (keyed in an encrypted place)
 //! manifests/00000007       the list of backup 7; written last, when all objects of the backup are safe
+//! damaged/abcd...          empty: verify found the object damaged, the next backup stores the content again
 //! lock                     held by the writing command
 //! ```
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -18,6 +20,7 @@ use vere_units::Secret;
 
 use crate::manifest::{self, Manifest, Piece};
 use crate::place::directory::Directory;
+use crate::place::s3::{self, Bucket};
 use crate::place::{Entry, Place, Use, wrong};
 use crate::seal::{Keys, SEAL_OCTETS, Sealed, Sealing};
 
@@ -27,6 +30,10 @@ const FORMAT: &str = "vere-backup";
 const VERSION: u32 = 1;
 const OBJECTS: &str = "objects";
 const MANIFESTS: &str = "manifests";
+const DAMAGED: &str = "damaged";
+
+/// The error of a disk that cannot read a sector.
+const EIO: i32 = 5;
 
 /// The kind of a place.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,6 +45,26 @@ struct Identity {
 
 /// The secret of an encrypted place, asked for when needed.
 pub(crate) type Ask<'a> = &'a dyn Fn() -> Result<Option<Secret<Vec<u8>>>, Failure>;
+
+/// Why the content of an object is not to be had.
+#[derive(Debug)]
+pub(crate) enum PieceError {
+    /// The object has other content, or the disk cannot read the object.
+    Damaged(String),
+    /// The object is absent, or the place cannot be read.
+    Unread(Failure),
+}
+
+impl fmt::Display for PieceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged(path) => write!(f, "{path}: the object is damaged"),
+            Self::Unread(failure) => failure.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PieceError {}
 
 /// The backups of a place.
 #[derive(Debug)]
@@ -55,11 +82,21 @@ impl Repository {
     /// When there are no backups, the place is in use by a different command, or the secret is wrong.
     pub(crate) fn open(text: &str, usage: Use, ask: Ask<'_>) -> Result<Self, Failure> {
         let place = open_place(text)?;
+        let nothing = || Failure::new(format!("{text}: expected backups; found no {IDENTITY}"));
+        let is_none = |error: &std::io::Error| error.kind() == ErrorKind::NotFound;
+        // A mistyped name is no place yet: not even the lock is made there.
+        if usage != Use::Writing
+            && place
+                .read(IDENTITY, IDENTITY_OCTETS_MAX)
+                .is_err_and(|error| is_none(&error))
+        {
+            return Err(nothing());
+        }
         let lock = lock(&*place, usage)?;
         let keys = match place.read(IDENTITY, IDENTITY_OCTETS_MAX) {
             Ok(octets) => open_keys(&octets, text, ask)?,
-            Err(error) if error.kind() == ErrorKind::NotFound => match usage {
-                Use::Reading => return Err(Failure::new(format!("{text}: no backup is there"))),
+            Err(error) if is_none(&error) => match usage {
+                Use::Reading | Use::Changing => return Err(nothing()),
                 Use::Writing => make(&*place, ask)?,
             },
             Err(error) => return Err(wrong(&*place, IDENTITY)(error)),
@@ -138,9 +175,39 @@ impl Repository {
             Some(keys) => keys.seal(Sealed::Manifest, &path, &octets)?,
         };
         self.settle()?;
-        let written = self.place.write(&path, &octets);
+        let written = self.place.create(&path, &octets);
         written.map_err(wrong(&*self.place, &path))?;
         self.settle()
+    }
+
+    /// The names of all objects found damaged and not stored again since.
+    ///
+    /// # Errors
+    /// When the place cannot be read.
+    pub(crate) fn damaged(&self) -> Result<HashSet<String>, Failure> {
+        let entries = self.place.list(DAMAGED);
+        let entries = entries.map_err(wrong(&*self.place, DAMAGED))?.into_iter();
+        let name = |entry: Entry| Some(entry.path.rsplit('/').next()?.to_owned());
+        Ok(entries.filter_map(name).collect())
+    }
+
+    /// Notes that an object is damaged: the next backup stores the content again.
+    ///
+    /// # Errors
+    /// When the place cannot be written.
+    pub(crate) fn note_damaged(&self, name: &str) -> Result<(), Failure> {
+        let path = format!("{DAMAGED}/{name}");
+        let written = self.place.write(&path, b"");
+        written.map_err(wrong(&*self.place, &path))
+    }
+
+    /// Notes that an object is whole again, or gone.
+    ///
+    /// # Errors
+    /// When the place cannot be written.
+    pub(crate) fn note_mended(&self, name: &str) -> Result<(), Failure> {
+        let path = format!("{DAMAGED}/{name}");
+        self.place.remove(&path).map_err(wrong(&*self.place, &path))
     }
 
     /// Removes the list of a backup.
@@ -165,7 +232,7 @@ impl Repository {
     /// # Errors
     /// When the place cannot be written.
     pub(crate) fn clear_leftovers(&self) -> Result<(), Failure> {
-        for folder in [OBJECTS, MANIFESTS] {
+        for folder in [OBJECTS, MANIFESTS, DAMAGED] {
             let cleared = self.place.clear_leftovers(folder);
             cleared.map_err(wrong(&*self.place, folder))?;
         }
@@ -216,22 +283,18 @@ impl Repository {
     ///
     /// # Errors
     /// When the object is absent or damaged, or the place cannot be read.
-    pub(crate) fn piece(&self, piece: &Piece) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn piece(&self, piece: &Piece) -> Result<Vec<u8>, PieceError> {
         let Piece(octets, name) = piece;
         let path = object_path(name);
-        let damaged = || {
-            Failure::new(format!(
-                "{}/{path}: the object is damaged",
-                self.place.name()
-            ))
-        };
+        let damaged = || PieceError::Damaged(format!("{}/{path}", self.place.name()));
         if !piece.is_valid() {
             return Err(damaged());
         }
         let read = self.place.read(&path, octets + self.seal_octets());
         let read = read.map_err(|error| match error.kind() {
             ErrorKind::InvalidData => damaged(),
-            _ => wrong(&*self.place, &path)(error),
+            _ if error.raw_os_error() == Some(EIO) => damaged(),
+            _ => PieceError::Unread(wrong(&*self.place, &path)(error)),
         })?;
         let content = match &self.keys {
             None => read,
@@ -264,12 +327,13 @@ impl Repository {
 /// # Errors
 /// When the text names no place.
 fn open_place(text: &str) -> Result<Box<dyn Place>, Failure> {
-    if let Some((scheme, _)) = text.split_once("://") {
-        return Err(Failure::new(format!(
-            "{text}: expected a directory; found the scheme {scheme}"
-        )));
+    match text.split_once("://") {
+        None => Ok(Box::new(Directory::new(Path::new(text)))),
+        Some(_) if text.starts_with(s3::SCHEME) => Ok(Box::new(Bucket::open(text)?)),
+        Some((scheme, _)) => Err(Failure::new(format!(
+            "{text}: expected a directory or s3://BUCKET/PREFIX; found the scheme {scheme}"
+        ))),
     }
-    Ok(Box::new(Directory::new(Path::new(text))))
 }
 
 fn lock(place: &dyn Place, usage: Use) -> Result<Box<dyn Any>, Failure> {
@@ -326,7 +390,7 @@ fn make(place: &dyn Place, ask: Ask<'_>) -> Result<Option<Keys>, Failure> {
         encryption,
     };
     let text = format!("{:#}\n", serde_json::to_value(&identity)?);
-    let written = place.write(IDENTITY, text.as_bytes());
+    let written = place.create(IDENTITY, text.as_bytes());
     written.map_err(wrong(place, IDENTITY))?;
     place.settle().map_err(wrong(place, IDENTITY))?;
     Ok(keys)

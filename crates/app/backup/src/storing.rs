@@ -1,6 +1,6 @@
 //! Pieces on the way into a place: each content once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use indicatif::ProgressBar;
 use vere_process::failure::Failure;
@@ -28,6 +28,10 @@ pub(crate) struct Storing<'a> {
     repository: &'a Repository,
     /// The objects in the place, with the octets of each.
     present: HashMap<String, u64>,
+    /// Objects found damaged, until stored again.
+    damaged: HashSet<String>,
+    /// Damaged objects that were stored again.
+    mended: Vec<String>,
     bar: &'a ProgressBar,
     pace: Pace,
     pub(crate) counts: Counts,
@@ -41,13 +45,23 @@ impl<'a> Storing<'a> {
         bar: &'a ProgressBar,
         rate: Option<ByteSize>,
     ) -> Result<Self, Failure> {
+        let mut present = repository.objects()?;
+        let damaged = repository.damaged()?;
+        present.retain(|name, _| !damaged.contains(name));
         Ok(Self {
             pace: Pace::new(rate),
-            present: repository.objects()?,
+            present,
+            damaged,
+            mended: Vec::new(),
             repository,
             bar,
             counts: Counts::default(),
         })
+    }
+
+    /// The damaged objects that were stored again.
+    pub(crate) fn mended(self) -> Vec<String> {
+        self.mended
     }
 
     /// Whether the place has all objects of the pieces, judged by length.
@@ -80,6 +94,7 @@ impl<'a> Storing<'a> {
             self.present.insert(name.clone(), octets);
             self.counts.stored += octets;
             self.counts.objects += 1;
+            self.mended.extend(self.damaged.take(&name));
         }
         self.pace.moved(octets, self.bar);
         Ok(Piece(octets, name))

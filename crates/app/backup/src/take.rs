@@ -10,6 +10,7 @@ use serde::Serialize;
 use vere_control::{QueueRow, Request};
 use vere_process::clock::now;
 use vere_process::failure::Failure;
+use vere_process::last_backup::LastBackup;
 use vere_process::outcome::Outcome;
 use vere_process::wording::counted;
 use vere_settings::Settings;
@@ -54,7 +55,7 @@ pub(crate) fn run(
     (config, settings): (&Path, &Settings),
 ) -> Result<Outcome, Failure> {
     let began = Instant::now();
-    if std::path::absolute(place)?.starts_with(&settings.data) {
+    if !place.contains("://") && std::path::absolute(place)?.starts_with(&settings.data) {
         return Err(Failure::new(format!(
             "{}: expected a place outside of the data directory {}",
             place,
@@ -97,7 +98,11 @@ pub(crate) fn run(
         },
     };
     repository.finish(&manifest)?;
+    for name in storing.mended() {
+        repository.note_mended(&name)?;
+    }
     bar.finish_and_clear();
+    record(&manifest, place, settings);
     report(
         &manifest,
         counts,
@@ -105,6 +110,18 @@ pub(crate) fn run(
         began.elapsed(),
         args.shown.json,
     )
+}
+
+/// Records the backup for `vere status` and the metrics. The backup is complete also without the record.
+fn record(manifest: &Manifest, place: &str, settings: &Settings) {
+    let last = LastBackup {
+        made: Timestamp::from_millis(manifest.made),
+        number: manifest.number,
+        place: place.to_owned(),
+    };
+    if let Err(error) = last.write(&settings.data) {
+        tracing::warn!(%error, "the time of the backup is not recorded, vere status does not know it");
+    }
 }
 
 /// The newest backup, the source of unchanged files. After damage to the list, all files are read again.

@@ -3,13 +3,14 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
 use vere_process::failure::Failure;
+use vere_process::owner::Owner;
 
 use crate::fault::at;
-use crate::manifest::{Log, Piece, Plain, Root};
+use crate::manifest::{Log, Piece, Plain};
 use crate::repository::Repository;
 
 /// The directory, below the data directory, of files from outside.
@@ -20,6 +21,8 @@ pub(crate) const OUTSIDE: &str = "restored";
 pub(crate) struct Unpack<'a> {
     pub(crate) repository: &'a Repository,
     pub(crate) bar: &'a ProgressBar,
+    /// The owner of the directory, who gets the files.
+    pub(crate) owner: Owner,
 }
 
 impl Unpack<'_> {
@@ -28,7 +31,10 @@ impl Unpack<'_> {
     /// # Errors
     /// When an object is damaged, or a file cannot be written.
     pub(crate) fn log(&self, log: &Log, data: &Path) -> Result<(), Failure> {
-        let folder = vere_role_store::copies::make_folders(data).map_err(at(data))?;
+        let made = self
+            .owner
+            .act(|| vere_role_store::copies::make_folders(data));
+        let folder = made.map_err(at(data))?;
         for file in &log.files {
             let is_name =
                 Path::new(&file.name).components().count() == 1 && file.name.ends_with(".log");
@@ -45,21 +51,19 @@ impl Unpack<'_> {
     /// # Errors
     /// When an object is damaged, or the file cannot be written.
     pub(crate) fn plain(&self, file: &Plain, data: &Path) -> Result<PathBuf, Failure> {
-        let path = place(file, data)?;
+        let path = file.below(data, OUTSIDE);
+        let path = path.ok_or_else(|| Failure::new(format!("{}: no path of a file", file.path)))?;
         if let Some(folder) = path.parent() {
-            make_folder(folder)?;
+            self.owner.act(|| make_folder(folder))?;
         }
         self.file(&path, file.mode, &file.pieces)?;
         Ok(path)
     }
 
     fn file(&self, path: &Path, mode: u32, pieces: &[Piece]) -> Result<(), Failure> {
-        let mut file = OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(at(path))?;
+        let mut options = OpenOptions::new();
+        options.create_new(true).write(true).mode(0o600);
+        let mut file = self.owner.act(|| options.open(path)).map_err(at(path))?;
         for piece in pieces {
             let content = self.repository.piece(piece)?;
             file.write_all(&content).map_err(at(path))?;
@@ -69,21 +73,6 @@ impl Unpack<'_> {
         let permissions = Permissions::from_mode(mode & 0o777);
         file.set_permissions(permissions).map_err(at(path))?;
         file.sync_all().map_err(at(path))
-    }
-}
-
-/// The path for a file. A tampered list cannot lead out of the data directory.
-fn place(file: &Plain, data: &Path) -> Result<PathBuf, Failure> {
-    let below = Path::new(&file.path);
-    let (root, below) = match file.root {
-        Root::Data => (data.to_owned(), below),
-        Root::Aside => (data.join(OUTSIDE), below),
-        Root::Outside => (data.join(OUTSIDE), below.strip_prefix("/").unwrap_or(below)),
-    };
-    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
-    match below.components().all(is_plain) && below.components().next().is_some() {
-        true => Ok(root.join(below)),
-        false => Err(Failure::new(format!("{}: no path of a file", file.path))),
     }
 }
 
@@ -114,35 +103,4 @@ pub(crate) fn sync_all(folder: &Path) -> Result<(), Failure> {
         }
     }
     sync(folder)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::manifest::tests::small;
-
-    #[test]
-    fn paths_of_a_list_stay_below_the_directory() {
-        let manifest = small(1, "aa");
-        let of = |root, path: &str| {
-            let file = Plain {
-                root,
-                path: path.to_owned(),
-                ..manifest.files[0].clone()
-            };
-            place(&file, Path::new("/data")).ok()
-        };
-        let path = |text: &str| Some(PathBuf::from(text));
-        assert_eq!(of(Root::Data, "dkim/a.pem"), path("/data/dkim/a.pem"));
-        assert_eq!(
-            of(Root::Outside, "/etc/vere.toml"),
-            path("/data/restored/etc/vere.toml")
-        );
-        for wrong in ["", "../a", "a/../../b", "/etc/passwd", "."] {
-            assert_eq!(of(Root::Data, wrong), None, "{wrong}");
-        }
-        for wrong in ["/", "/etc/../../a", "//../a"] {
-            assert_eq!(of(Root::Outside, wrong), None, "{wrong}");
-        }
-    }
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
+use vere_process::owner::Owner;
 use vere_process::wording::{counted, messages};
 use vere_role_store::copies::{Checked, Shelf};
 use vere_units::{ByteSize, Timestamp};
@@ -14,7 +15,7 @@ use crate::args::{PlaceArgs, ShownArgs, WhichArgs};
 use crate::manifest::Manifest;
 use crate::place::Use;
 use crate::progress;
-use crate::repository::Repository;
+use crate::repository::{PieceError, Repository};
 use crate::unpack::Unpack;
 
 /// Maximum number of listed findings.
@@ -26,6 +27,8 @@ struct Found {
     objects: u64,
     octets: u64,
     store: Option<Checked>,
+    /// Whether the place notes the damaged objects for the next backup.
+    is_noted: bool,
     findings: Vec<String>,
 }
 
@@ -50,6 +53,7 @@ pub(crate) fn run(
         let unpack = Unpack {
             repository: &repository,
             bar: &bar,
+            owner: Owner::of(scratch.path())?,
         };
         unpack.log(log, scratch.path())?;
         bar.finish_and_clear();
@@ -87,6 +91,7 @@ fn read_objects(
 ) {
     let bar = progress::bar(shown, "objects", manifest.octets());
     let mut seen = HashSet::new();
+    let noted = repository.damaged().unwrap_or_default();
     for piece in manifest.pieces() {
         bar.inc(piece.0);
         if !seen.insert(&piece.1) {
@@ -94,11 +99,22 @@ fn read_objects(
         }
         found.objects += 1;
         found.octets += piece.0;
-        if let Err(error) = repository.piece(piece)
+        let read = repository.piece(piece);
+        // A place that is mounted to be read only keeps its notes.
+        let kept = match &read {
+            Err(PieceError::Damaged(_)) => repository.note_damaged(&piece.1),
+            Ok(_) if noted.contains(&piece.1) => repository.note_mended(&piece.1),
+            _ => Ok(()),
+        };
+        found.is_noted |= matches!((&read, &kept), (Err(PieceError::Damaged(_)), Ok(())));
+        if let Err(error) = read
             && found.findings.len() < FINDINGS_MAX
         {
             found.findings.push(error.to_string());
         }
+    }
+    if let Err(error) = repository.settle() {
+        tracing::warn!(%error, "notes about damaged objects are not safe");
     }
     bar.finish_and_clear();
 }
@@ -121,7 +137,14 @@ impl Found {
         }
         match self.findings.as_slice() {
             [] => text + "nothing is wrong\n",
-            findings => text + &findings.join("\n") + "\n",
+            findings => {
+                text += &findings.join("\n");
+                text += "\n";
+                if self.is_noted {
+                    text += "the next backup stores the content of damaged objects again, where the system still has it\n";
+                }
+                text
+            }
         }
     }
 

@@ -3,13 +3,15 @@
 //! A file marks the directory as incomplete until all files are written and the mail store opens; `vere serve` refuses
 //! an incomplete directory, and a repeated restore begins anew.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use vere_process::data_lock;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
+use vere_process::owner::Owner;
 use vere_process::restoring::INCOMPLETE;
 use vere_process::wording::counted;
 use vere_units::{ByteSize, Timestamp};
@@ -31,18 +33,16 @@ pub(crate) fn run(args: &RestoreArgs, data: &Path) -> Result<Outcome, Failure> {
     let repository = Repository::open(&args.at.place, Use::Reading, &ask)?;
     let manifest = repository.chosen(args.which.number)?;
     let data = std::path::absolute(data)?;
-    let is_fresh = inspect(&data)?;
+    inspect(&data)?;
     if args.dry_run {
         return Ok(Outcome::Print(text(&manifest, &data, &[], true)));
     }
-    if !is_fresh {
-        clear(&data)?;
-    }
-    begin(&data)?;
+    let (owner, _lock) = begin(&data)?;
     let bar = progress::bar(&args.shown, "restore", manifest.octets());
     let unpack = Unpack {
         repository: &repository,
         bar: &bar,
+        owner,
     };
     let mut outside = Vec::new();
     for file in &manifest.files {
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &RestoreArgs, data: &Path) -> Result<Outcome, Failure> {
     }
     if let Some(log) = manifest.log.as_ref().filter(|log| !log.files.is_empty()) {
         unpack.log(log, &data)?;
-        vere_role_store::copies::adopt(&data)?;
+        owner.act(|| vere_role_store::copies::adopt(&data))?;
     }
     bar.finish_and_clear();
     sync_all(&data)?;
@@ -68,21 +68,27 @@ pub(crate) fn run(args: &RestoreArgs, data: &Path) -> Result<Outcome, Failure> {
 }
 
 /// Whether the directory is absent or empty; false for the directory of an interrupted restore.
+///
+/// # Errors
+/// When the directory has other files.
 fn inspect(data: &Path) -> Result<bool, Failure> {
-    let mut names = match fs::read_dir(data) {
+    let names = match fs::read_dir(data) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
         names => names.map_err(at(data))?,
     };
     if data.join(INCOMPLETE).exists() {
         return Ok(false);
     }
-    match names.next() {
-        None => Ok(true),
-        Some(_) => Err(Failure::new(format!(
-            "{}: expected an absent or empty directory; found files in it, which are not overwritten",
-            data.display()
-        ))),
+    for name in names {
+        // A restore that ended right at its beginning leaves the lock alone.
+        if name.map_err(at(data))?.file_name() != data_lock::FILE_NAME {
+            return Err(Failure::new(format!(
+                "{}: expected an absent or empty directory; found files in it, which are not overwritten",
+                data.display()
+            )));
+        }
     }
+    Ok(true)
 }
 
 /// Removes all files of an interrupted restore, except the file that marks the directory as incomplete.
@@ -93,6 +99,7 @@ fn clear(data: &Path) -> Result<(), Failure> {
         let removed = match entry.file_type().map_err(at(&path))? {
             kind if kind.is_dir() => fs::remove_dir_all(&path),
             _ if entry.file_name() == INCOMPLETE => Ok(()),
+            _ if entry.file_name() == data_lock::FILE_NAME => Ok(()),
             _ => fs::remove_file(&path),
         };
         removed.map_err(at(&path))?;
@@ -100,14 +107,33 @@ fn clear(data: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn begin(data: &Path) -> Result<(), Failure> {
+/// Takes the directory, so that no other restore and no system uses it meanwhile, and marks it as incomplete.
+fn begin(data: &Path) -> Result<(Owner, File), Failure> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(data);
     made.map_err(at(data))?;
+    let owner = Owner::of(data).map_err(at(data))?;
+    let lock = owner.act(|| data_lock::open(data)).map_err(at(data))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(Failure::new(format!(
+                "{}: another restore into this directory is under way, or a system runs there",
+                data.display()
+            )));
+        }
+        Err(TryLockError::Error(error)) => return Err(at(data)(error)),
+    }
+    // Another restore may have filled the directory since the first inspection.
+    if !inspect(data)? {
+        clear(data)?;
+    }
     let incomplete = data.join(INCOMPLETE);
     let words = "A restore into this directory did not finish: run the same command again.\n";
-    fs::write(&incomplete, words).map_err(at(&incomplete))?;
-    sync(data)
+    let written = owner.act(|| fs::write(&incomplete, words));
+    written.map_err(at(&incomplete))?;
+    sync(data)?;
+    Ok((owner, lock))
 }
 
 fn text(manifest: &Manifest, data: &Path, outside: &[(String, PathBuf)], dry_run: bool) -> String {
@@ -150,4 +176,31 @@ fn as_json(manifest: &Manifest, data: &Path, outside: &[(String, PathBuf)]) -> S
         "outside": outside,
     });
     format!("{value:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two restores into the same directory removed the files of each other.
+    #[test]
+    fn a_single_restore_uses_a_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let (_, lock) = begin(&data).unwrap();
+        fs::write(data.join("file"), "of the first").unwrap();
+        let error = begin(&data).unwrap_err().to_string();
+        assert!(error.contains("another restore"), "{error}");
+        assert!(data.join("file").exists());
+        drop(lock);
+        // The first one was killed: its files go.
+        let (_, lock) = begin(&data).unwrap();
+        assert!(!data.join("file").exists() && data.join(INCOMPLETE).exists());
+        drop(lock);
+        // A restore that ended before the mark leaves the lock alone.
+        fs::remove_file(data.join(INCOMPLETE)).unwrap();
+        assert!(inspect(&data).unwrap());
+        fs::write(data.join("file"), "").unwrap();
+        inspect(&data).unwrap_err();
+    }
 }

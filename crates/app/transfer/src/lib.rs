@@ -28,7 +28,7 @@ mod source;
 mod state;
 mod target;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use vere_ports::directory::AccountName;
@@ -48,6 +48,7 @@ use state::State;
 use target::Target;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
+use vere_process::owner::Owner;
 
 /// `vere import`
 #[derive(Debug, Args)]
@@ -133,7 +134,7 @@ pub struct Way {
 pub fn bring(shelved: Box<dyn Shelved>, way: Way, settings: &Settings) -> Result<Outcome, Failure> {
     let into = way.into.as_deref().unwrap_or_default();
     let path = state_path(settings, "restore", (&way.account, into), &way.identity);
-    let state = State::open(&path, way.dry_run)?;
+    let state = own_state(settings, &path, way.dry_run)?;
     let socket = vere_control::store_socket(settings);
     let args = TransferArgs {
         account: way.account,
@@ -167,16 +168,21 @@ fn open_state(
     direction: &str,
     place: &Place,
 ) -> Result<State, Failure> {
-    let path = args.state.clone().unwrap_or_else(|| {
-        let into = args.into.as_deref().unwrap_or_default();
-        state_path(
-            settings,
-            direction,
-            (&args.account, into),
-            &place.identity(),
-        )
-    });
-    State::open(&path, args.dry_run)
+    if let Some(path) = &args.state {
+        return State::open(path, args.dry_run);
+    }
+    let into = args.into.as_deref().unwrap_or_default();
+    let place = place.identity();
+    let path = state_path(settings, direction, (&args.account, into), &place);
+    own_state(settings, &path, args.dry_run)
+}
+
+/// Opens a record below the data directory, which belongs to the owner of the directory, also if root runs the command.
+fn own_state(settings: &Settings, path: &Path, dry_run: bool) -> Result<State, Failure> {
+    match Owner::of(&settings.data) {
+        Ok(owner) => owner.act(|| State::open(path, dry_run)),
+        Err(_) => State::open(path, dry_run),
+    }
 }
 
 /// The file that records transferred messages, named by direction, account, target and place.

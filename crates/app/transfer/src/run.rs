@@ -140,9 +140,12 @@ impl Run {
         self.summary.mailboxes += 1;
         let all = items.len();
         let known = self.state.folder(&name);
+        let restored = self.source.is_shelved().then(|| known.restored());
+        let restored = restored.unwrap_or_default();
+        let again = self.source.is_shelved().then(|| items.clone());
         let mut left: Vec<Item> = items
             .into_iter()
-            .filter(|item| !known.has.contains(&item.key))
+            .filter(|item| !known.has.contains(&item.key) && !restored.contains(&item.key))
             .collect();
         self.summary.before += (all - left.len()) as u64;
         if self.direction == Direction::Import {
@@ -164,7 +167,13 @@ impl Run {
         let bar = self.bar(&name, left.len());
         if let Some(begin) = begin {
             let noted = self.state.folder(&name).begin;
-            if noted.is_some_and(|noted| noted.uid_validity != begin.uid_validity) {
+            let is_other = noted.is_some_and(|noted| noted.uid_validity != begin.uid_validity);
+            if let (true, Some(again)) = (is_other, again) {
+                // The mailbox was removed since: mail of a backup comes into the new one from the beginning.
+                self.summary.before -= (all - left.len()) as u64;
+                left = again;
+                self.state.renew(&name, begin)?;
+            } else if is_other {
                 return Err(Failure::new(format!(
                     "mailbox {name} is not the one that an earlier run wrote to: it was removed and \
                      made again since. Remove the state file (see --state) to bring everything once more"

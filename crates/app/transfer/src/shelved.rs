@@ -22,6 +22,8 @@ pub struct ShelvedMailbox {
 pub struct ShelvedMessage {
     /// Its UID, the same in every run.
     pub uid: u32,
+    /// The UIDVALIDITY of its mailbox: with the UID, the message is the same in every copy of a mail store.
+    pub uid_validity: u32,
     /// Its flags and keywords, in the notation of IMAP.
     pub flags: Vec<String>,
     /// When it arrived.
@@ -48,6 +50,11 @@ pub trait Shelved {
     fn read(&mut self, uid: u32) -> Result<Vec<u8>, Failure>;
 }
 
+/// The name of a message in the record.
+pub(super) fn key(uid_validity: u32, uid: u32) -> String {
+    format!("{uid_validity}-{uid}")
+}
+
 /// Such mail as a source.
 pub(super) struct Source(pub(super) Box<dyn Shelved>);
 
@@ -67,7 +74,7 @@ impl Source {
     pub(super) fn open(&mut self, folder: &Folder) -> Result<Vec<Item>, Failure> {
         let messages = self.0.open(folder.number)?.into_iter();
         let item = |message: ShelvedMessage| Item {
-            key: message.uid.to_string(),
+            key: key(message.uid_validity, message.uid),
             flags: message.flags,
             date: Some(message.date),
             size: message.size,

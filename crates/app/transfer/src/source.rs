@@ -17,6 +17,11 @@ pub(super) enum Source {
 }
 
 impl Source {
+    /// Whether another command has opened the mail, such as that of a backup.
+    pub(super) const fn is_shelved(&self) -> bool {
+        matches!(self, Self::Shelved(_))
+    }
+
     pub(super) async fn open(place: Place, variant: mbox::Variant) -> Result<Self, Failure> {
         Ok(match place {
             Place::Mbox(path) => Self::Mbox(mbox::Source::new(path, variant)),

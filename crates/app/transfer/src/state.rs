@@ -23,6 +23,7 @@ use vere_imap::Uid;
 
 use super::account::Begin;
 use super::message::Hash;
+use super::shelved;
 use vere_process::failure::Failure;
 
 const VERSION: u32 = 1;
@@ -81,10 +82,25 @@ pub(super) struct FolderState {
 }
 
 impl FolderState {
+    /// The messages at the target as a later backup of the target names them.
+    pub(super) fn restored(&self) -> HashSet<String> {
+        let validity = self.begin.map(|begin| begin.uid_validity);
+        let uids = validity.into_iter().flat_map(|validity| {
+            let uids = self.uids.iter();
+            uids.map(move |uid| shelved::key(validity, *uid))
+        });
+        uids.collect()
+    }
+
     fn take(&mut self, line: Line) {
         match line {
             Line::Version { .. } => {}
             Line::At { at, .. } => {
+                // Another mailbox of this name has nothing yet.
+                let earlier = self.begin.map(|begin| begin.uid_validity);
+                if earlier.is_some_and(|earlier| earlier != at.validity) {
+                    *self = Self::default();
+                }
                 self.begin = Some(Begin {
                     uid_validity: at.validity,
                     uid_next: at.next,
@@ -191,6 +207,11 @@ impl State {
         if self.folder(folder).begin.is_some() {
             return Ok(());
         }
+        self.renew(folder, begin)
+    }
+
+    /// Notes the numbers of a mailbox that took the place of the one noted before, and has none of the messages.
+    pub(super) fn renew(&mut self, folder: &str, begin: Begin) -> Result<(), Failure> {
         self.note(vec![Line::At {
             folder: folder.to_owned(),
             at: Numbers {

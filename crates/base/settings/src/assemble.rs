@@ -136,6 +136,7 @@ impl Assembly {
                 skew: self.need("cluster.skew"),
             },
             metrics: self.metrics(),
+            backup: self.backup(),
             log: Log {
                 level: self.choice("log.level", log_level),
                 format: self.choice("log.format", log_format),

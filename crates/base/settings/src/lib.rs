@@ -97,7 +97,7 @@ pub use services::{
 pub use spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 pub use table::File;
 pub use volume::{AccountSecret, Volume, VolumeAccount};
-pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
+pub use watching::{Backup, Control, Log, LogFormat, LogLevel, Metrics};
 pub use web::{StsMode, Web};
 pub use x400::{
     GROUP_PREFIX, X400, X400Border, X400Expire, X400Gateway, X400Password, X400Peer, X400Route,

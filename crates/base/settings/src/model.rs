@@ -19,7 +19,7 @@ use crate::sending::Sending;
 use crate::services::{Dkim, Front, Records, Reports, Sendmail};
 use crate::spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 use crate::value::Value;
-use crate::watching::{Control, Log, Metrics};
+use crate::watching::{Backup, Control, Log, Metrics};
 use crate::web::Web;
 use crate::x400::X400;
 
@@ -111,6 +111,8 @@ pub struct Settings {
     pub cluster: Cluster,
     /// The OpenMetrics endpoint.
     pub metrics: Metrics,
+    /// Watching over backups.
+    pub backup: Backup,
     /// The log.
     pub log: Log,
     /// The socket of the commands that talk to a running system.

@@ -1,7 +1,9 @@
-//! How the system is watched and spoken to: metrics, log, control socket.
+//! How the system is watched and spoken to: metrics, age of backups, log, control socket.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+
+use vere_units::Span;
 
 /// The OpenMetrics endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +20,13 @@ pub struct Metrics {
     pub x400: Option<SocketAddr>,
     /// The address of the web server's metrics listener.
     pub web: Option<SocketAddr>,
+}
+
+/// Watching over backups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backup {
+    /// Age of the last backup from which on the state of the system is a warning; 0 for never.
+    pub warn_after: Span,
 }
 
 /// The log.

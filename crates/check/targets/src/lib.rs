@@ -14,6 +14,7 @@ mod archive;
 mod attach;
 mod authentication;
 mod autodiscover;
+mod backup_list;
 mod ber;
 mod choice;
 mod disk;
@@ -128,6 +129,7 @@ targets! {
     spool_log: spool_log::open, spool_log::SEEDS;
     archive_segment: archive::segment, archive::SEEDS;
     spool_replay: spool_replay::replay, spool_replay::SEEDS;
+    backup_list: backup_list::list, backup_list::SEEDS;
 }
 
 /// Runs the target with this name.

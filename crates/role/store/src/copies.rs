@@ -90,6 +90,8 @@ pub struct Checked {
 pub struct ShelfMessage {
     /// Its UID.
     pub uid: u32,
+    /// The UIDVALIDITY of its mailbox.
+    pub uid_validity: u32,
     /// Its flags and keywords, in the notation of IMAP.
     pub flags: Vec<String>,
     /// When it arrived.
@@ -186,6 +188,7 @@ impl Shelf {
         let snapshot: Snapshot = self.safe(snapshot)?;
         let message = |message: &vere_store::Message| ShelfMessage {
             uid: message.uid.get(),
+            uid_validity: snapshot.status().uid_validity,
             flags: convert::flag_names(&snapshot, message),
             date: convert::time(message.internal_date),
             size: u64::from(message.size),

@@ -123,7 +123,7 @@ async fn serve(
     let plan = (settings.store.clone(), files.folder().to_owned());
     let figures = Figures::default();
     let (health, _) = watch::channel(Health::Ready);
-    figures.serve(metrics, &health)?;
+    figures.serve(metrics, &health, &settings.data)?;
     let processes = Processes::new(settings.limits.parse_timeout.duration());
     spawn_local(tell_confinement(
         processes.delivering.clone(),

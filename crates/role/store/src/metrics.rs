@@ -1,6 +1,7 @@
 //! Counters of the store, and the endpoint that shows them.
 
 use std::net::TcpListener as StdListener;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -12,6 +13,10 @@ use vere_telemetry::metrics::{Counter, Gauge, Health, Metrics, StoreMetrics, ser
 
 use super::mail_store::MailStore;
 use vere_login::login_log;
+use vere_process::last_backup::LastBackup;
+
+/// How often the record of the last backup is read.
+const BACKUP_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Counters of the store.
 #[derive(Debug, Clone)]
@@ -29,7 +34,7 @@ impl Default for Figures {
 }
 
 impl Figures {
-    /// Serves the endpoint on these sockets until the role ends.
+    /// Serves the endpoint on these sockets until the role ends. `data` has the record of the last backup.
     ///
     /// # Errors
     /// When a socket cannot be used.
@@ -37,7 +42,11 @@ impl Figures {
         &self,
         listeners: Vec<StdListener>,
         health: &watch::Sender<Health>,
+        data: &Path,
     ) -> std::io::Result<()> {
+        if !listeners.is_empty() {
+            spawn_local(watch_backups(self.of.last_backup.clone(), data.to_owned()));
+        }
         for listener in listeners {
             let listener = TcpListener::from_std(listener)?;
             spawn_local(serve(listener, self.all.clone(), health.subscribe()));
@@ -135,5 +144,16 @@ impl Figures {
         self.of.searches.inc();
         self.of.search_messages_read.inc_by(read);
         self.of.search_read_bytes.inc_by(octets);
+    }
+}
+
+/// Keeps the gauge equal to the record of the last backup, which another process writes.
+async fn watch_backups(gauge: Gauge, data: PathBuf) {
+    loop {
+        // Without a readable record, the age of the last backup is unknown: the gauge keeps the value.
+        if let Ok(Some(last)) = LastBackup::read(&data) {
+            gauge.set((last.made.as_millis() / 1000).cast_signed());
+        }
+        tokio::time::sleep(BACKUP_INTERVAL).await;
     }
 }

@@ -56,6 +56,8 @@ impl Directory {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             entries => entries?,
         };
+        let listed = self.root.join(folder);
+        self.unsafe_yet.borrow_mut().insert(listed);
         for entry in entries {
             let entry = entry?;
             let Ok(name) = entry.file_name().into_string() else {
@@ -80,10 +82,14 @@ impl Place for Directory {
     fn lock(&self, usage: Use) -> io::Result<Box<dyn Any>> {
         if usage == Use::Writing {
             self.make(&self.root)?;
+            // A killed command may have made the directory without syncing the name.
+            let mut unsafe_yet = self.unsafe_yet.borrow_mut();
+            unsafe_yet.extend(self.root.parent().map(Path::to_owned));
+            unsafe_yet.insert(self.root.clone());
         }
         let path = self.root.join(LOCK);
         let file = match usage {
-            Use::Writing => OpenOptions::new()
+            Use::Changing | Use::Writing => OpenOptions::new()
                 .create(true)
                 .truncate(false)
                 .write(true)
@@ -99,7 +105,7 @@ impl Place for Directory {
             file => file?,
         };
         let locked = match usage {
-            Use::Writing => file.try_lock(),
+            Use::Changing | Use::Writing => file.try_lock(),
             Use::Reading => file.try_lock_shared(),
         };
         match locked {
@@ -172,8 +178,11 @@ impl Place for Directory {
 
     fn settle(&self) -> io::Result<()> {
         for folder in self.unsafe_yet.take() {
+            let is_above = !folder.starts_with(&self.root);
             match File::open(&folder) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
+                // A relative root has an empty parent; other directories above may be closed to this user.
+                Err(error) if is_above && error.kind() == ErrorKind::PermissionDenied => {}
                 folder => folder?.sync_all()?,
             }
         }
@@ -208,6 +217,31 @@ mod tests {
         place.settle().unwrap();
         let gone = place.read("objects/00/one", 9).unwrap_err();
         assert_eq!(gone.kind(), ErrorKind::NotFound);
+    }
+
+    /// A backup was killed before the names of its objects were synced; the next one found the objects present, and
+    /// wrote a list that a power cut would have left without them.
+    #[test]
+    fn names_of_a_killed_command_are_made_safe_by_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("place");
+        let killed = Directory::new(&root);
+        drop(killed.lock(Use::Writing).unwrap());
+        killed.write("objects/00/one", b"1").unwrap();
+        let next = Directory::new(&root);
+        drop(next.lock(Use::Writing).unwrap());
+        assert_eq!(next.list("objects").unwrap().len(), 1);
+        let unsafe_yet = next.unsafe_yet.borrow().clone();
+        let above = folder.path().to_owned();
+        let all = [
+            above,
+            root.clone(),
+            root.join("objects"),
+            root.join("objects/00"),
+        ];
+        assert_eq!(unsafe_yet, all.into());
+        next.settle().unwrap();
+        assert!(next.unsafe_yet.borrow().is_empty());
     }
 
     #[test]

@@ -1,7 +1,33 @@
 use std::path::Path;
 
 use super::*;
-use crate::manifest::tests::small;
+use crate::manifest::{Mark, Plain, Queues, Root, VERSION};
+
+/// A backup of a single file.
+pub(crate) fn small(number: u64, object: &str) -> Manifest {
+    Manifest {
+        version: VERSION,
+        number,
+        made: 7,
+        program: "0".to_owned(),
+        host: "mx.example.org".to_owned(),
+        data: "/data".to_owned(),
+        config: "/vere.toml".to_owned(),
+        log: None,
+        files: vec![Plain {
+            root: Root::Data,
+            path: "a".to_owned(),
+            mode: 0o600,
+            octets: 1,
+            mark: Mark::default(),
+            pieces: vec![Piece(1, object.to_owned())],
+        }],
+        queues: Queues {
+            included: false,
+            messages: None,
+        },
+    }
+}
 
 pub(crate) fn nothing() -> Result<Option<Secret<Vec<u8>>>, Failure> {
     Ok(None)

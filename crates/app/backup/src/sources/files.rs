@@ -11,8 +11,11 @@ use vere_settings::{DirectoryStore, Settings};
 
 use super::walk::{self, Found};
 use crate::manifest::{PIECE_OCTETS, Plain, Root};
+use crate::scratch::Scratch;
 use crate::storing::Storing;
 
+/// The copy of the database, in the scratch directory.
+const COPY: &str = "directory";
 /// Maximum number of reads of a changing file.
 const ATTEMPTS: usize = 3;
 /// Time after a read during which a change of the file may not show in the file's times, in nanoseconds.
@@ -23,7 +26,7 @@ const CLOCK_STEP: i128 = 2_000_000_000;
 pub(crate) struct Files {
     found: Found,
     /// A copy of the directory's database, in place of the database files.
-    database: Option<(Root, String, tempfile::NamedTempFile)>,
+    database: Option<(Root, String, Scratch)>,
 }
 
 impl Files {
@@ -45,8 +48,8 @@ impl Files {
             };
             found.retain(|_, other| !is_of_it(other));
             if path.exists() {
-                let copy = tempfile::NamedTempFile::new()?;
-                vere_disk::directory::copy_database(path, copy.path())?;
+                let copy = Scratch::make(None)?;
+                vere_disk::directory::copy_database(path, &copy.path().join(COPY))?;
                 let below = path.strip_prefix(&settings.data);
                 let (root, name) =
                     below.map_or((Root::Outside, path.as_path()), |name| (Root::Data, name));
@@ -86,7 +89,12 @@ impl Files {
             )?);
         }
         if let Some((root, name, copy)) = &self.database {
-            files.extend(store_file((*root, name), copy.path(), (None, 0), storing)?);
+            files.extend(store_file(
+                (*root, name),
+                &copy.path().join(COPY),
+                (None, 0),
+                storing,
+            )?);
         }
         Ok(files)
     }

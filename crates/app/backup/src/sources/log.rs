@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use vere_control::{HeldFile, HeldLog, LogHold, store_socket};
 use vere_process::data_lock;
 use vere_process::failure::Failure;
+use vere_process::owner::Owner;
 use vere_role_store::copies::Resting;
 use vere_settings::Settings;
 
@@ -40,7 +41,31 @@ enum Hold {
     /// Of the running store, by a connection to the store.
     Running(LogHold),
     /// Of a stopped store, by the lock of the store and by the lock of the stopped system.
-    Resting(Box<Resting>, Option<File>),
+    Resting(OwnersStore, Option<File>),
+}
+
+/// A stopped store, opened and closed with the rights of the owner of the data directory: files of root would keep the
+/// system of user `vere` from starting.
+#[derive(Debug)]
+struct OwnersStore {
+    owner: Owner,
+    store: Option<Box<Resting>>,
+}
+
+impl OwnersStore {
+    fn open(settings: &Settings, owner: Owner) -> Result<(Self, HeldLog), Failure> {
+        let store = owner.act(|| Resting::open(settings))?;
+        let log = store.log()?;
+        let store = Some(Box::new(store));
+        Ok((Self { owner, store }, log))
+    }
+}
+
+impl Drop for OwnersStore {
+    fn drop(&mut self) {
+        let store = self.store.take();
+        self.owner.act(|| drop(store));
+    }
 }
 
 impl Held {
@@ -51,6 +76,7 @@ impl Held {
     pub(crate) fn take(settings: &Settings) -> Result<Option<Self>, Failure> {
         let folder = settings.data.join("store/log");
         let deadline = Instant::now() + START_PATIENCE;
+        let owner = Owner::of(&settings.data).map_err(at(&settings.data))?;
         let system = loop {
             if let Some((hold, log)) = LogHold::take(&store_socket(settings), HOLD_PATIENCE)? {
                 let hold = Hold::Running(hold);
@@ -59,15 +85,14 @@ impl Held {
             if !folder.is_dir() {
                 return Ok(None);
             }
-            let system = stopped_system(settings)?;
+            let system = stopped_system(settings, owner)?;
             if system.is_some() || Instant::now() > deadline {
                 break system;
             }
             thread::sleep(START_PAUSE);
         };
-        let resting = Resting::open(settings)?;
-        let log = resting.log()?;
-        let hold = Hold::Resting(Box::new(resting), system);
+        let (resting, log) = OwnersStore::open(settings, owner)?;
+        let hold = Hold::Resting(resting, system);
         Ok(Some(Self { folder, log, hold }))
     }
 
@@ -121,9 +146,10 @@ impl Held {
 
 /// The lock of the data directory, if no system runs there. Without the lock, a restarting store would be taken for a
 /// stopped store, and kept from starting.
-fn stopped_system(settings: &Settings) -> Result<Option<File>, Failure> {
+fn stopped_system(settings: &Settings, owner: Owner) -> Result<Option<File>, Failure> {
     let path = settings.data.join(data_lock::FILE_NAME);
-    let file = data_lock::open(&settings.data).map_err(at(&path))?;
+    let file = owner.act(|| data_lock::open(&settings.data));
+    let file = file.map_err(at(&path))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),

@@ -12,13 +12,14 @@ use vere_settings::Settings;
 use crate::manifest::Root;
 
 /// Names in the data directory left out of backups: the mail store, read separately; locks; caches; the trace; copies
-/// of accepted settings; reserved space; files put aside by an earlier restore.
-const LEFT_OUT: [&str; 12] = [
+/// of accepted settings; reserved space; files put aside by an earlier restore; the record of the last backup.
+const LEFT_OUT: [&str; 13] = [
     "ballast",
     "store",
     "store.mark",
     "lock",
     "restored",
+    "last-backup",
     "accepted",
     "accepted.toml",
     "trace",

@@ -10,6 +10,7 @@ use vere_control::supervision::{
 use vere_control::{AskError, Request, TopOrder, TopSample, ask};
 use vere_net::tls::Leaf;
 use vere_process::failure::Failure;
+use vere_process::last_backup::LastBackup;
 use vere_process::{clock, kept::Kept, web_names};
 use vere_settings::Settings;
 
@@ -37,6 +38,19 @@ pub(super) struct Facts {
     pub(super) certificates: Vec<Certificate>,
     /// File systems of the data directories.
     pub(super) disks: Vec<Disk>,
+    /// The last good backup; `None` without any, or without read access to the record.
+    pub(super) backup: Option<Backup>,
+}
+
+/// A good backup.
+#[derive(Debug, Serialize)]
+pub(super) struct Backup {
+    pub(super) place: String,
+    /// The number within the place.
+    pub(super) number: u64,
+    pub(super) age_seconds: u64,
+    /// `backup.warn_after`; `None` for never.
+    pub(super) warn_after_seconds: Option<u64>,
 }
 
 /// Keys of settings whose values in the file are not in force.
@@ -90,6 +104,18 @@ pub(super) fn gather(settings: &Settings) -> Result<Facts, Failure> {
         queues_error,
         certificates: certificates(settings),
         disks: disks(settings),
+        backup: backup(settings),
+    })
+}
+
+fn backup(settings: &Settings) -> Option<Backup> {
+    let last = LastBackup::read(&settings.data).ok()??;
+    let warn_after = settings.backup.warn_after.duration().as_secs();
+    Some(Backup {
+        place: last.place,
+        number: last.number,
+        age_seconds: clock::now().saturating_since(last.made).as_secs(),
+        warn_after_seconds: Some(warn_after).filter(|seconds| *seconds > 0),
     })
 }
 

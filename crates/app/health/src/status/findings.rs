@@ -3,7 +3,7 @@
 use vere_control::supervision::{ProcessState, RoleState, SystemPhase, SystemState};
 use vere_control::{ReplicaLine, TopSample};
 
-use super::facts::{Certificate, Disk, Facts};
+use super::facts::{Backup, Certificate, Disk, Facts};
 use crate::figures::{age, counted, size};
 use crate::finding::{Finding, Level};
 
@@ -33,6 +33,7 @@ pub(super) fn of(facts: &Facts) -> Vec<Finding> {
     }
     findings.extend(facts.certificates.iter().filter_map(certificate));
     findings.extend(facts.disks.iter().filter_map(disk));
+    findings.extend(facts.backup.as_ref().and_then(backup));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
     findings
 }
@@ -238,6 +239,23 @@ fn disk(disk: &Disk) -> Option<Finding> {
             disk.directory.display()
         ),
         "free or add disk space; mail is refused before the disk is full".to_owned(),
+    ))
+}
+
+fn backup(last: &Backup) -> Option<Finding> {
+    last.warn_after_seconds
+        .filter(|bound| last.age_seconds > *bound)?;
+    Some(Finding::warning(
+        format!(
+            "the last backup is {} old (number {} in {})",
+            age(last.age_seconds),
+            last.number,
+            last.place
+        ),
+        format!(
+            "make one with: vere backup {}; the reason why none was made: journalctl -u vere-backup, or the mail of cron",
+            last.place
+        ),
     ))
 }
 

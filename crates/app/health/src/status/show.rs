@@ -90,6 +90,21 @@ pub(super) fn in_text(facts: &Facts, findings: &[Finding], level: Level) -> Stri
             disk.directory.display()
         );
     }
+    let _ = match &facts.backup {
+        Some(last) => writeln!(
+            out,
+            "{:<12} {} ago, number {} in {}",
+            "backup",
+            age(last.age_seconds),
+            last.number,
+            last.place
+        ),
+        None => writeln!(
+            out,
+            "{:<12} none known; make one with: vere backup PLACE",
+            "backup"
+        ),
+    };
     if let Some(system) = &facts.system {
         table(&mut out, &system.roles);
     }

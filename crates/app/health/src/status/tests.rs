@@ -70,6 +70,7 @@ fn healthy() -> Facts {
             free_bytes: 50_000_000_000,
             size_bytes: 100_000_000_000,
         }],
+        backup: None,
     }
 }
 
@@ -257,4 +258,27 @@ fn the_severest_finding_comes_first_and_the_line_counts_the_others() {
     assert_eq!(json["level"], "critical");
     assert_eq!(json["findings"][1]["level"], "warning");
     assert_eq!(json["system"]["roles"][1]["name"], "gateway");
+}
+
+#[test]
+fn an_old_backup_is_a_warning_and_no_backup_is_none() {
+    let backup = |age_seconds, warn_after_seconds| {
+        after(|facts| {
+            facts.backup = Some(Backup {
+                place: "/mnt/backup".to_owned(),
+                number: 7,
+                age_seconds,
+                warn_after_seconds,
+            });
+        })
+    };
+    assert_eq!(backup(86_400, Some(2 * 86_400)), []);
+    assert_eq!(backup(90 * 86_400, None), []);
+    let text = "the last backup is 3d old (number 7 in /mnt/backup)".to_owned();
+    assert_eq!(
+        backup(3 * 86_400, Some(2 * 86_400)),
+        [(Level::Warning, text)]
+    );
+    let text = show::in_text(&healthy(), &[], Level::Ok);
+    assert!(text.contains("backup       none known"), "{text}");
 }

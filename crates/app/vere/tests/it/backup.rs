@@ -74,12 +74,12 @@ impl Load {
 }
 
 /// A place for backups beside a system.
-fn place(system: &System) -> String {
+pub(crate) fn place(system: &System) -> String {
     let path = system.directory.path().join("backups");
     path.display().to_string()
 }
 
-fn names(folder: &Path) -> BTreeSet<PathBuf> {
+pub(crate) fn names(folder: &Path) -> BTreeSet<PathBuf> {
     let mut names = BTreeSet::new();
     let Ok(entries) = fs::read_dir(folder) else {
         return names;
@@ -95,7 +95,7 @@ fn names(folder: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// The numbers of the subjects of a mailbox.
-fn numbers(session: &mut Imap, mailbox: &str) -> BTreeSet<u32> {
+pub(crate) fn numbers(session: &mut Imap, mailbox: &str) -> BTreeSet<u32> {
     session.ok(&format!("EXAMINE \"{mailbox}\""));
     let said = session.ok("FETCH 1:* (BODY.PEEK[HEADER.FIELDS (SUBJECT)])");
     let subjects = said

@@ -19,6 +19,7 @@
 mod accepted;
 mod auth;
 mod backup;
+mod backup_repair;
 mod bad_input;
 mod benchmarks;
 mod clients;

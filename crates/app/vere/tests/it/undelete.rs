@@ -1,10 +1,11 @@
 //! Expunged messages and deleted mailboxes come back while everything runs, and go when their time is over.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::harness::{Options, System, assert_has, program, run, wait_for};
+use crate::harness::{Options, System, assert_has, in_soak, program, run, say, wait_for};
 use crate::imap::{Imap, start_with_store, with_store};
 
 const ALICE: &str = "alice@example.org";
@@ -176,4 +177,39 @@ fn expunged_messages_go_when_their_time_is_over() {
         fill(&mut alice, "INBOX", 1, "1");
         expunged(&system, &[]).is_empty().then_some(())
     });
+}
+
+/// Time of an EXPUNGE of 2,000 messages: the least of three.
+fn expunge_time(keep: &str) -> Duration {
+    let (_system, ports) = start_with_store(Options::default().set("store.keep_expunged", keep));
+    let mut alice = Imap::login(ports.imap, ALICE, "secret");
+    let rounds = 0..3;
+    let times = rounds.map(|round| {
+        alice.ok(&format!("CREATE box{round}"));
+        for number in 0..2_000 {
+            alice.append(
+                &format!("box{round}"),
+                &format!("Subject: n{number}\r\n\r\nx\r\n"),
+            );
+        }
+        alice.ok(&format!("SELECT box{round}"));
+        alice.ok("STORE 1:* +FLAGS.SILENT (\\Deleted)");
+        let began = Instant::now();
+        alice.ok("EXPUNGE");
+        began.elapsed()
+    });
+    times.min().expect("a time")
+}
+
+/// Expunged messages that are kept cost a reference each: prints the times with and without.
+#[test]
+fn an_expunge_of_kept_messages_takes_little_longer() {
+    if !in_soak() {
+        return;
+    }
+    let (kept, gone) = (expunge_time("\"7d\""), expunge_time("\"0s\""));
+    say(&format!(
+        "EXPUNGE of 2,000 messages: {kept:?} with store.keep_expunged = 7d, {gone:?} with 0s"
+    ));
+    assert!(kept < gone * 3, "{kept:?} beside {gone:?}");
 }

@@ -5,7 +5,7 @@ use crate::model::Resolver;
 use crate::services::{
     CallAhead, Dkim, Front, RecordSink, Records, Reports, Sendmail, SpfTreatment, WhenUnavailable,
 };
-use crate::watching::Metrics;
+use crate::watching::{Backup, Metrics};
 
 impl Assembly {
     pub(super) fn resolver(&self) -> Resolver {
@@ -25,6 +25,12 @@ impl Assembly {
             dnsbl: self.maybe("metrics.dnsbl"),
             x400: self.maybe("metrics.x400"),
             web: self.maybe("metrics.web"),
+        }
+    }
+
+    pub(super) fn backup(&self) -> Backup {
+        Backup {
+            warn_after: self.need("backup.warn_after"),
         }
     }
 

@@ -40,6 +40,11 @@ sections! {
             "Mailboxes of a new account beside INBOX, all subscribed. These five names have the special uses (RFC 6154) that clients look for; `\"Entwürfe=Drafts\"` gives a special use to another name. Existing accounts are not changed.";
     }
 
+    "backup" Always, "Watching over backups (`vere backup`)." {
+        live warn_after: Span(0, 366 * DAY), Is("\"2d\""),
+            "Age of the last backup from which on `vere status` warns. A system without any backup is never warned about: other programs make backups, too. 0 never warns.";
+    }
+
     "directory" Always, "The store of domains, accounts and aliases." {
         fixed store: Store, Is("\"file:{data}/directory.toml\""),
             "`file:PATH` for a TOML file, good for thousands of accounts; `sqlite:PATH` for a database, good for millions.";

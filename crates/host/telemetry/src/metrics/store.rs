@@ -35,6 +35,8 @@ pub struct StoreMetrics {
     pub log_dead_bytes: Gauge,
     /// Expunged messages that are kept.
     pub kept: KeptMetrics,
+    /// When the last good backup was made, in seconds since 1970; 0 for a system without any backup.
+    pub last_backup: Gauge,
     /// 1 while no message is taken in since the disk is nearly full.
     pub room_scarce: Gauge,
     /// Layers of the sandbox that hold for parsers.
@@ -129,6 +131,10 @@ impl StoreMetrics {
                 "Approximate octets of the log not needed any more; reclaimed at store.reclaim_from percent",
             ),
             kept: KeptMetrics::declare(to),
+            last_backup: to.gauge(
+                "backup_last_success_timestamp_seconds",
+                "When `vere backup` made the last good backup, in seconds since 1970; 0: never",
+            ),
             room_scarce: to.gauge(
                 "store_room_scarce",
                 "1 while no message is taken in since the disk is nearly full",

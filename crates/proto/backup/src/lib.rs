@@ -1,30 +1,35 @@
-//! The list of a backup: every file with the file's pieces.
+//! The list of a backup: every file with the names of the file's pieces.
+//!
+//! Lists come from places that strangers may write to: a list is decoded within bounds, names of objects lead to no path, and
+//! no [file](Plain::below) leads out of the directory of a restore. docs/internals/backup.md draws the format.
+
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use vere_process::failure::Failure;
 
 /// The version of the list.
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 /// The beginning of the first line.
 const HEAD: &str = "vere-backup-manifest";
 /// The longest accepted list: some ten terabytes of mail.
-pub(crate) const OCTETS_MAX: u64 = 1024 * 1024 * 1024;
+pub const OCTETS_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Octets of a piece; the last piece of a file may be shorter.
-pub(crate) const PIECE_OCTETS: usize = 4 * 1024 * 1024;
+pub const PIECE_OCTETS: usize = 4 * 1024 * 1024;
 
 /// A piece of a file: the content of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Piece(
+pub struct Piece(
     /// The number of octets.
-    pub(crate) u64,
+    pub u64,
     /// The name of the object, in hexadecimal digits.
-    pub(crate) String,
+    pub String,
 );
 
 impl Piece {
     /// Whether a piece of a list is of a possible length, and names an object: a path would lead elsewhere.
-    pub(crate) fn is_valid(&self) -> bool {
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
         let Self(octets, name) = self;
         let digits = name.bytes().all(|digit| digit.is_ascii_hexdigit());
         *octets <= PIECE_OCTETS as u64 && name.len() == 64 && digits
@@ -33,40 +38,45 @@ impl Piece {
 
 /// The identity of a read file on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Mark {
+pub struct Mark {
     /// The number of the file on the file system.
-    pub(crate) inode: u64,
+    pub inode: u64,
     /// Creation time of the file, in nanoseconds since 1970, if known to the file system.
-    pub(crate) born: Option<i128>,
-    /// Times of the last change of content (`modified`) and of metadata (`changed`), in nanoseconds since 1970.
-    pub(crate) modified: i128,
-    pub(crate) changed: i128,
+    pub born: Option<i128>,
+    /// Time of the last change of content, in nanoseconds since 1970.
+    pub modified: i128,
+    /// Time of the last change of metadata, in nanoseconds since 1970.
+    pub changed: i128,
 }
 
 /// A file of the mail store's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LogFile {
-    pub(crate) name: String,
-    pub(crate) mark: Mark,
-    /// The BLAKE3 hash of the last octets, at most [`TAIL`](crate::sources::log::TAIL).
-    pub(crate) tail: String,
-    pub(crate) pieces: Vec<Piece>,
+pub struct LogFile {
+    /// The name in the folder of the log.
+    pub name: String,
+    /// The identity when the file was read.
+    pub mark: Mark,
+    /// The BLAKE3 hash of the last octets, 4096 at most.
+    pub tail: String,
+    /// The content.
+    pub pieces: Vec<Piece>,
 }
 
 /// The mail store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Log {
+pub struct Log {
     /// The id of the log, in hexadecimal digits.
-    pub(crate) id: String,
+    pub id: String,
     /// All content before this position is in the backup.
-    pub(crate) synced: u64,
-    pub(crate) files: Vec<LogFile>,
+    pub synced: u64,
+    /// The files, in the order of their names.
+    pub files: Vec<LogFile>,
 }
 
 /// Where a file belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Root {
+pub enum Root {
     /// In the data directory; the path is relative to the data directory.
     Data,
     /// In the data directory, and of no use on a different machine: the register of spool groups names logs outside of
@@ -78,44 +88,84 @@ pub(crate) enum Root {
 
 /// Another file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Plain {
-    pub(crate) root: Root,
-    pub(crate) path: String,
+pub struct Plain {
+    /// Where the file belongs.
+    pub root: Root,
+    /// The path, relative or absolute by the root.
+    pub path: String,
     /// The permissions.
-    pub(crate) mode: u32,
-    pub(crate) octets: u64,
-    pub(crate) mark: Mark,
-    pub(crate) pieces: Vec<Piece>,
+    pub mode: u32,
+    /// The length.
+    pub octets: u64,
+    /// The identity when the file was read.
+    pub mark: Mark,
+    /// The content.
+    pub pieces: Vec<Piece>,
+}
+
+impl Plain {
+    /// The path of the file below the directory of a restore; files from outside of the data directory go below
+    /// `outside`. `None` for a path that would lead elsewhere.
+    #[must_use]
+    pub fn below(&self, data: &Path, outside: &str) -> Option<PathBuf> {
+        let below = Path::new(&self.path);
+        let (root, below) = match self.root {
+            Root::Data => (data.to_owned(), below),
+            Root::Aside => (data.join(outside), below),
+            Root::Outside => (data.join(outside), below.strip_prefix("/").unwrap_or(below)),
+        };
+        let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+        let is_below = below.components().all(is_plain) && below.components().next().is_some();
+        is_below.then(|| root.join(below))
+    }
 }
 
 /// Messages waiting for delivery, outside of every backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Queues {
+pub struct Queues {
     /// Always false: the spool's records are short-lived, and lie on several nodes.
-    pub(crate) included: bool,
+    pub included: bool,
     /// How many waited; unknown if no gateway answered.
-    pub(crate) messages: Option<u64>,
+    pub messages: Option<u64>,
+}
+
+/// Why octets are no list.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// The checksum is wrong, or a piece is none that can be.
+    #[error("the list is damaged")]
+    Damaged,
+    /// Another version of the format.
+    #[error("expected a list of version {VERSION}; found version {0}")]
+    Version(String),
+    /// The checksum is right, and the text is no list.
+    #[error("the list is none of this program: {0}")]
+    Form(#[from] serde_json::Error),
 }
 
 /// A backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Manifest {
-    pub(crate) version: u32,
+pub struct Manifest {
+    /// Always [`VERSION`].
+    pub version: u32,
     /// Counts the backups of a place, from 1.
-    pub(crate) number: u64,
+    pub number: u64,
     /// The time of the backup's point, in milliseconds since 1970.
-    pub(crate) made: u64,
+    pub made: u64,
     /// The version of the program.
-    pub(crate) program: String,
+    pub program: String,
     /// The host name of the system.
-    pub(crate) host: String,
-    /// The data directory, and the settings, of the system.
-    pub(crate) data: String,
-    pub(crate) config: String,
+    pub host: String,
+    /// The data directory of the system.
+    pub data: String,
+    /// The file of the settings.
+    pub config: String,
     /// Absent for a system without a mail store.
-    pub(crate) log: Option<Log>,
-    pub(crate) files: Vec<Plain>,
-    pub(crate) queues: Queues,
+    pub log: Option<Log>,
+    /// All files beside the mail store.
+    pub files: Vec<Plain>,
+    /// The queues, which are not in the backup.
+    pub queues: Queues,
 }
 
 impl Manifest {
@@ -123,7 +173,7 @@ impl Manifest {
     ///
     /// # Errors
     /// Never for values of this type.
-    pub(crate) fn encode(&self) -> Result<Vec<u8>, Failure> {
+    pub fn encode(&self) -> Result<Vec<u8>, ListError> {
         let text = serde_json::to_string(self)?;
         let hash = blake3::hash(text.as_bytes()).to_hex();
         Ok(format!("{HEAD} {VERSION} {hash}\n{text}\n").into_bytes())
@@ -133,51 +183,51 @@ impl Manifest {
     ///
     /// # Errors
     /// When the list is damaged or of another version.
-    pub(crate) fn decode(octets: &[u8]) -> Result<Self, Failure> {
+    pub fn decode(octets: &[u8]) -> Result<Self, ListError> {
         let text = std::str::from_utf8(octets).ok();
         let (head, text) = text
             .and_then(|text| text.split_once('\n'))
-            .ok_or_else(|| Failure::new("the list is damaged"))?;
+            .ok_or(ListError::Damaged)?;
         let mut words = head.split(' ');
         let version = (words.next(), words.next(), words.next());
         let (Some(HEAD), Some(version), Some(hash)) = version else {
-            return Err(Failure::new("the list is damaged"));
+            return Err(ListError::Damaged);
         };
         if version != VERSION.to_string() {
-            return Err(Failure::new(format!(
-                "expected a list of version {VERSION}; found version {version}"
-            )));
+            return Err(ListError::Version(version.to_owned()));
         }
         let text = text.trim_end_matches('\n');
         if blake3::hash(text.as_bytes()).to_hex().as_str() != hash {
-            return Err(Failure::new("the list is damaged"));
+            return Err(ListError::Damaged);
         }
         let manifest: Self = serde_json::from_str(text)?;
         let is_valid = manifest.pieces().all(Piece::is_valid);
         match is_valid {
             true => Ok(manifest),
-            false => Err(Failure::new("the list is damaged")),
+            false => Err(ListError::Damaged),
         }
     }
 
     /// All pieces of all files.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = &Piece> {
+    pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
         let log = self.log.iter().flat_map(|log| &log.files);
         let log = log.flat_map(|file| &file.pieces);
         log.chain(self.files.iter().flat_map(|file| &file.pieces))
     }
 
     /// The octets of all files.
-    pub(crate) fn octets(&self) -> u64 {
-        self.pieces().map(|piece| piece.0).sum()
+    #[must_use]
+    pub fn octets(&self) -> u64 {
+        let octets = self.pieces().map(|piece| piece.0);
+        octets.fold(0, u64::saturating_add)
     }
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
-    pub(crate) fn small(number: u64, object: &str) -> Manifest {
+    fn small(number: u64, object: &str) -> Manifest {
         Manifest {
             version: VERSION,
             number,
@@ -227,6 +277,31 @@ pub(crate) mod tests {
             damaged[at] ^= 1;
             assert!(Manifest::decode(&damaged).is_err(), "octet {at}");
             assert!(Manifest::decode(&octets[..at]).is_err(), "up to {at}");
+        }
+    }
+
+    #[test]
+    fn paths_of_a_list_stay_below_the_directory() {
+        let manifest = small(1, "aa");
+        let of = |root, path: &str| {
+            let file = Plain {
+                root,
+                path: path.to_owned(),
+                ..manifest.files[0].clone()
+            };
+            file.below(Path::new("/data"), "restored")
+        };
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(of(Root::Data, "dkim/a.pem"), path("/data/dkim/a.pem"));
+        assert_eq!(
+            of(Root::Outside, "/etc/vere.toml"),
+            path("/data/restored/etc/vere.toml")
+        );
+        for wrong in ["", "../a", "a/../../b", "/etc/passwd", "."] {
+            assert_eq!(of(Root::Data, wrong), None, "{wrong}");
+        }
+        for wrong in ["/", "/etc/../../a", "//../a"] {
+            assert_eq!(of(Root::Outside, wrong), None, "{wrong}");
         }
     }
 }
