@@ -367,6 +367,7 @@ impl Assembly {
                 key: self.path("spool.tls.key"),
             },
             ca: self.path("spool.tls.ca"),
+            ca_key: self.maybe_path("spool.tls.ca_key"),
         })
     }
 

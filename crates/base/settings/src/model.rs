@@ -407,6 +407,8 @@ pub struct SpoolTls {
     pub files: CertificateFiles,
     /// A PEM file of the CAs accepted for the other side's certificate.
     pub ca: PathBuf,
+    /// The private key of the CA, on the machine that renews certificates.
+    pub ca_key: Option<PathBuf>,
 }
 
 /// The connections of a node to encrypt.

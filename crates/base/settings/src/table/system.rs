@@ -57,11 +57,13 @@ sections! {
 
     "spool.tls" Optional, "Mutual TLS (1.3) between gateways and nodes on several machines. Both sides present the certificate and demand the other side's certificate. Changed files take effect with the next connection, without a reload." {
         fixed certificate: Path, Required("certificate = \"/etc/vere/spool.pem\""),
-            "PEM file of this machine's certificate with the chain. For a node the certificate must contain the node's `name` as a DNS name, or the node's address. If the certificate has extended key usage, both server and client authentication are required.";
+            "PEM file of this machine's certificate with the chain. For a node the certificate must contain the node's `name` as a DNS name, or the node's address. If the certificate has extended key usage, a node's certificate needs server authentication, and a gateway's certificate client authentication.";
         fixed key: SecretFile, Required("key = \"/etc/vere/spool.key\""),
             "PEM file of the private key.";
         fixed ca: Path, Required("ca = \"/etc/vere/spool-ca.pem\""),
             "PEM file of the CAs accepted for the other side's certificate; the system's roots are not accepted. Any peer with a certificate of such a CA may connect, so use the CA for no other purpose.";
+        fixed ca_key: SecretFile, Nothing("no renewal"),
+            "PEM file of the CA's private key, made by `vere node invite` on one gateway's machine: with the key this gateway renews its own certificate and the certificates of the nodes that run `elsewhere`, after two thirds of their life.";
     }
 
     "spool.account" Repeated, "An account on the nodes beside `default`, so that gateways and monitoring need not share a key. A node needs all accounts in its settings; a gateway needs only its own account." {

@@ -17,6 +17,7 @@ use rustls::client::Resumption;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -28,7 +29,7 @@ use rustls::{
 use vere_units::Timestamp;
 
 use super::certificates::{FileStamp, Loader, file_stamp, load, load_or_kept};
-use super::{CertificateFiles, Roots, TlsError, Validity, provider};
+use super::{CertificateFiles, Leaf, Roots, TlsError, Validity, provider};
 
 /// Octets of ciphertext read at once, and kept at most while the reader of the plaintext waits: two
 /// records of the greatest length (RFC 8446 section 5.2).
@@ -38,6 +39,8 @@ const OUTPUT_MAX: usize = 64 * 1024;
 /// The protocol name of both sides (RFC 7301), so that a line cannot be confused with another service
 /// that uses certificates of the same CA.
 const PROTOCOL: &[u8] = b"vere-spool";
+/// The protocol name of connections that bring a node its next certificate.
+const RENEWAL: &[u8] = b"vere-spool-renewal";
 
 /// The files of a side.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +116,23 @@ impl MutualTls {
     /// # Errors
     /// The TLS library refuses, for which there is no known reason.
     pub fn connect(&self, name: &str, address: IpAddr) -> Result<Line, TlsError> {
+        self.connect_for(PROTOCOL, name, address)
+    }
+
+    /// As [`Self::connect`], for a connection that brings the other side its next certificate.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub fn connect_to_renew(&self, name: &str, address: IpAddr) -> Result<Line, TlsError> {
+        self.connect_for(RENEWAL, name, address)
+    }
+
+    fn connect_for(
+        &self,
+        protocol: &[u8],
+        name: &str,
+        address: IpAddr,
+    ) -> Result<Line, TlsError> {
         let library = |source| TlsError::Library { source };
         let keys = self.keys();
         let peer = Peer {
@@ -126,7 +146,7 @@ impl MutualTls {
             .with_custom_certificate_verifier(Arc::new(peer))
             .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(keys.own)));
         config.resumption = Resumption::disabled();
-        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        config.alpn_protocols = vec![protocol.to_vec()];
         let server = ServerName::from(address.to_canonical());
         let connection = ClientConnection::new(Arc::new(config), server).map_err(library)?;
         Ok(Line::new(Connection::Client(connection)))
@@ -139,6 +159,40 @@ impl MutualTls {
         let validity = Validity::of(own.cert.first()?)?;
         let file = self.inner.options.files.certificate.clone();
         Some((file, validity.not_after))
+    }
+
+    /// Verifies that a PEM text is a successor of the own certificate: signed by the CA, for the same key and names, and
+    /// valid now and for longer.
+    ///
+    /// # Errors
+    /// [`TlsError::Invalid`] with the path of the own certificate and the reason.
+    pub fn check_successor(&self, pem: &[u8]) -> Result<(), TlsError> {
+        let invalid = |problem: String| TlsError::Invalid {
+            path: self.inner.options.files.certificate.clone(),
+            problem: format!("refused as its successor: {problem}"),
+        };
+        let keys = self.keys();
+        let next = CertificateDer::from_pem_slice(pem).map_err(|error| invalid(error.to_string()))?;
+        let old = keys.own.cert.first().and_then(Leaf::of);
+        let (Some(old), Some(new)) = (old, Leaf::of(&next)) else {
+            return Err(invalid("the certificate cannot be parsed".to_owned()));
+        };
+        let differs = [
+            (new.public_key != old.public_key, "the key differs"),
+            (new.names != old.names, "the names differ"),
+            (
+                new.validity.not_after <= old.validity.not_after,
+                "the certificate does not last longer",
+            ),
+        ];
+        if let Some((_, problem)) = differs.into_iter().find(|(found, _)| *found) {
+            return Err(invalid(problem.to_owned()));
+        }
+        let name = new.names.into_iter().find_map(|name| ServerName::try_from(name).ok());
+        let name = name.ok_or_else(|| invalid("the certificate has no name".to_owned()))?;
+        let now = UnixTime::now();
+        let verified = keys.verifier.verify_server_cert(&next, &[], &name, &[], now);
+        verified.map(|_| ()).map_err(|error| invalid(error.to_string()))
     }
 
     /// The keys for a new connection: changed files are loaded first, if usable. Costs three `stat`.
@@ -187,7 +241,7 @@ impl Keys {
             .with_client_cert_verifier(clients)
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&own))));
         server.send_tls13_tickets = 0;
-        server.alpn_protocols = vec![PROTOCOL.to_vec()];
+        server.alpn_protocols = vec![PROTOCOL.to_vec(), RENEWAL.to_vec()];
         Ok(Self {
             server: Arc::new(server),
             own,
@@ -287,6 +341,18 @@ impl Line {
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
+    }
+
+    /// Whether the other side is authenticated and brings the next certificate of this side.
+    #[must_use]
+    pub fn is_renewal(&self) -> bool {
+        !self.is_handshaking() && self.connection.alpn_protocol() == Some(RENEWAL)
+    }
+
+    /// The other side's certificate, once presented.
+    #[must_use]
+    pub fn peer_leaf(&self) -> Option<Leaf> {
+        Leaf::of(self.connection.peer_certificates()?.first()?)
     }
 
     /// The end of the validity of the other side's certificate, once presented.

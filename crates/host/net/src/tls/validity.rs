@@ -27,6 +27,8 @@ pub struct Leaf {
     pub validity: Validity,
     /// The DNS names and addresses it is for, in lower case.
     pub names: Vec<String>,
+    /// The content of the public key, as the field `subjectPublicKey` has it (RFC 5280 section 4.1).
+    pub public_key: Vec<u8>,
 }
 
 impl Leaf {
@@ -45,13 +47,16 @@ impl Leaf {
             })
     }
 
-    pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+    /// Reads a DER certificate; `None` for a damaged certificate or a time before 1970.
+    #[must_use]
+    pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
         let names = parsed.subject_alternative_name().ok()?;
         let names = names.iter().flat_map(|names| &names.value.general_names);
         Some(Self {
             validity: Validity::of(certificate)?,
             names: names.filter_map(name_text).collect(),
+            public_key: parsed.public_key().subject_public_key.data.to_vec(),
         })
     }
 }
