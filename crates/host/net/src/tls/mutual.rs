@@ -107,7 +107,9 @@ impl MutualTls {
     pub fn accept(&self) -> Result<Line, TlsError> {
         let connection = ServerConnection::new(self.keys().server);
         let connection = connection.map_err(|source| TlsError::Library { source })?;
-        Ok(Line::new(Connection::Server(connection)))
+        let mut line = Line::new(Connection::Server(connection));
+        line.held = true;
+        Ok(line)
     }
 
     /// The client's side of a new connection to `address`. The server's certificate must name the
@@ -127,12 +129,7 @@ impl MutualTls {
         self.connect_for(RENEWAL, name, address)
     }
 
-    fn connect_for(
-        &self,
-        protocol: &[u8],
-        name: &str,
-        address: IpAddr,
-    ) -> Result<Line, TlsError> {
+    fn connect_for(&self, protocol: &[u8], name: &str, address: IpAddr) -> Result<Line, TlsError> {
         let library = |source| TlsError::Library { source };
         let keys = self.keys();
         let peer = Peer {
@@ -172,7 +169,8 @@ impl MutualTls {
             problem: format!("refused as its successor: {problem}"),
         };
         let keys = self.keys();
-        let next = CertificateDer::from_pem_slice(pem).map_err(|error| invalid(error.to_string()))?;
+        let next =
+            CertificateDer::from_pem_slice(pem).map_err(|error| invalid(error.to_string()))?;
         let old = keys.own.cert.first().and_then(Leaf::of);
         let (Some(old), Some(new)) = (old, Leaf::of(&next)) else {
             return Err(invalid("the certificate cannot be parsed".to_owned()));
@@ -188,11 +186,18 @@ impl MutualTls {
         if let Some((_, problem)) = differs.into_iter().find(|(found, _)| *found) {
             return Err(invalid(problem.to_owned()));
         }
-        let name = new.names.into_iter().find_map(|name| ServerName::try_from(name).ok());
+        let name = new
+            .names
+            .into_iter()
+            .find_map(|name| ServerName::try_from(name).ok());
         let name = name.ok_or_else(|| invalid("the certificate has no name".to_owned()))?;
         let now = UnixTime::now();
-        let verified = keys.verifier.verify_server_cert(&next, &[], &name, &[], now);
-        verified.map(|_| ()).map_err(|error| invalid(error.to_string()))
+        let verified = keys
+            .verifier
+            .verify_server_cert(&next, &[], &name, &[], now);
+        verified
+            .map(|_| ())
+            .map_err(|error| invalid(error.to_string()))
     }
 
     /// The keys for a new connection: changed files are loaded first, if usable. Costs three `stat`.
@@ -317,6 +322,8 @@ pub struct Line {
     begin: usize,
     end: usize,
     failure: Option<Error>,
+    /// Whether the plaintext of a renewal waits for [`Self::take_renewal`].
+    held: bool,
 }
 
 impl fmt::Debug for Line {
@@ -334,6 +341,7 @@ impl Line {
             begin: 0,
             end: 0,
             failure: None,
+            held: false,
         }
     }
 
@@ -347,6 +355,14 @@ impl Line {
     #[must_use]
     pub fn is_renewal(&self) -> bool {
         !self.is_handshaking() && self.connection.alpn_protocol() == Some(RENEWAL)
+    }
+
+    /// Whether a server's side is a renewal, whose plaintext the next reads return. Until then a read would block, so
+    /// that no octet of a renewal reaches the reader of another protocol.
+    pub fn take_renewal(&mut self) -> bool {
+        let is_renewal = self.is_renewal();
+        self.held &= !is_renewal;
+        is_renewal
     }
 
     /// The other side's certificate, once presented.
@@ -378,6 +394,9 @@ impl Line {
     ) -> io::Result<usize> {
         let mut count = 0;
         loop {
+            if self.held && self.is_renewal() {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
             let rest = buffer.get_mut(count..).unwrap_or_default();
             match self.connection.reader().read(rest) {
                 // The end declared by the other side, returned once all earlier plaintext is read.
