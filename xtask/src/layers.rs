@@ -70,6 +70,7 @@ const OF_GROUPS: &[&str] = &[
 const PARTS: &[&str] = &[
     "crates/part",
     "crates/part/associations",
+    "crates/part/enrolment",
     "crates/part/filters",
     "crates/part/groups",
     "crates/part/switch",
@@ -235,6 +236,11 @@ const LAYERS: &[Layer] = &[
         "crates/part/filters",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS],
     ),
+    // A layer of its own, so that the fuzz targets may run the readers of tokens and messages.
+    outer(
+        "crates/part/enrolment",
+        &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
+    ),
     outer(
         "crates/part/control",
         &[BASE, SHARED, PROTOCOLS, ENGINES, HOSTS, PROCESS],
@@ -306,7 +312,12 @@ const LAYERS: &[Layer] = &[
             PROTOCOLS,
             ENGINES,
             HOSTS,
-            &["crates/check", "crates/part/filters", "crates/engine/keep"],
+            &[
+                "crates/check",
+                "crates/part/enrolment",
+                "crates/part/filters",
+                "crates/engine/keep",
+            ],
         ],
     ),
     // The simulator runs associations over connections in memory.

@@ -20,6 +20,7 @@ mod choice;
 mod disk;
 mod dns_query;
 mod dnsbl_data;
+mod enrolment;
 mod envelope;
 mod filters;
 mod greylist;
@@ -91,6 +92,7 @@ targets! {
     sasl_client: sasl::client, sasl::CLIENT_SEEDS;
     spoolwire: spoolwire::frames, spoolwire::SEEDS;
     signwire: signwire::frames, signwire::SEEDS;
+    enrolment: enrolment::run, enrolment::SEEDS;
     handoff_delivery: handoff_delivery::frame, handoff_delivery::SEEDS;
     handoff_question: handoff_question::frames, handoff_question::SEEDS;
     attach_server: attach::server, attach::SERVER_SEEDS;

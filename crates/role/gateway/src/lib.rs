@@ -35,6 +35,7 @@ mod parts;
 mod process;
 mod quarantine;
 mod relay;
+mod renewal;
 mod reporting;
 mod routing;
 mod scheduler;
@@ -175,6 +176,7 @@ async fn serve(
     // A process that hears of the readiness may send signals.
     let mut signals = Signals::new()?;
     let apply = |settings| reload(&reception, &groups, &certificate, settings);
+    renewal::start(&process.settings());
     entry::notify_ready();
     health.send_replace(Health::Ready);
     let end = tokio::select! {

@@ -4,6 +4,7 @@
 
 mod complaints;
 mod error;
+mod renewals;
 mod restore;
 pub mod server;
 mod socket;

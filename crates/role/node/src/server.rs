@@ -21,6 +21,7 @@ use vere_units::Timestamp;
 use super::complaints::Complaints;
 pub use super::error::NodeError;
 use super::error::io_error;
+use super::renewals::Renewals;
 use super::restore::{restore, tell};
 use super::socket::{Listener, Socket};
 use vere_process::boot_clock::Clock;
@@ -168,6 +169,7 @@ struct Host<S: SpoolLogStore> {
     accepting: bool,
     failure_told: bool,
     complaints: Complaints,
+    renewals: Renewals,
 }
 
 impl<S: SpoolLogStore> Host<S> {
@@ -195,6 +197,7 @@ impl<S: SpoolLogStore> Host<S> {
             accepting: true,
             failure_told: false,
             complaints: Complaints::default(),
+            renewals: Renewals::default(),
         })
     }
 
@@ -368,7 +371,26 @@ impl<S: SpoolLogStore> Host<S> {
             socket.queued = false;
         }
         self.read(index, now);
+        let socket = self.sockets.get_mut(index).and_then(Option::as_mut);
+        if socket.is_some_and(Socket::take_renewal) {
+            return self.hand_over(index);
+        }
         self.write(index);
+    }
+
+    /// Gives a connection that brings the next certificate to a thread of its own.
+    fn hand_over(&mut self, index: usize) {
+        let Some(mut socket) = self.sockets.get_mut(index).and_then(Option::take) else {
+            return;
+        };
+        // The socket goes with its registration in any case.
+        let _ = self.poll.registry().deregister(&mut socket.stream);
+        self.node.closed(ConnectionId(index));
+        let tls = self.listeners.iter().find_map(|one| one.tls.clone());
+        if let (Some(line), Some(tls)) = (socket.tls, tls) {
+            self.renewals
+                .start(socket.stream.into(), *line, tls, socket.peer);
+        }
     }
 
     /// Reads one block, straight to where it stays.

@@ -12,7 +12,7 @@ use vere_process::encryption::Encryption;
 pub(super) struct Listener {
     pub(super) socket: TcpListener,
     /// For connections that come from here.
-    tls: Option<MutualTls>,
+    pub(super) tls: Option<MutualTls>,
 }
 
 /// A connection, who made it, and what encrypts it.
@@ -81,6 +81,11 @@ impl Socket {
     /// Whether the peer still has to show its certificate, so that nothing can be written.
     pub(super) fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|line| line.is_handshaking())
+    }
+
+    /// Whether the peer brings the node's next certificate. Then the connection is no longer for this loop.
+    pub(super) fn take_renewal(&mut self) -> bool {
+        self.tls.as_mut().is_some_and(|line| line.take_renewal())
     }
 
     /// Reads as the socket does: what is read is plaintext.
