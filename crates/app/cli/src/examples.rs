@@ -107,6 +107,7 @@ mod tests {
             "alias",
             "queue",
             "spool",
+            "node",
             "store",
             "import",
             "export",

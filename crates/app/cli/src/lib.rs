@@ -15,6 +15,7 @@ mod examples;
 mod explain;
 mod filter;
 mod help;
+mod node;
 mod pages;
 mod quarantine;
 mod queue;
@@ -186,6 +187,13 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: spool::SpoolCommand,
+    },
+    /// Let other machines hold the queues: invite and join nodes, renew their certificates, remove nodes.
+    Node {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: node::NodeCommand,
     },
     /// Import mail into an account: from mbox files, a Maildir, or an IMAP account.
     Import {
@@ -375,6 +383,7 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
             return quarantine::run(&command, &config.load()?.1);
         }
         Command::Spool { config, command } => spool::run(&command, &config.load()?.1, roles)?,
+        Command::Node { config, command } => return node::run(&command, &config),
         Command::Mailbox { config, command } => {
             return Ok(mailbox::run(&command, &config.load()?.1)?);
         }

@@ -3,7 +3,7 @@
 pub(super) mod files;
 mod names;
 mod report;
-mod user;
+pub(super) mod user;
 
 use std::net::IpAddr;
 use std::path::PathBuf;

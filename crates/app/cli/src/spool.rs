@@ -1,7 +1,7 @@
 //! `vere spool`: the nodes that hold the queues.
 
 mod groups;
-mod nodes;
+pub(super) mod nodes;
 mod read;
 mod remove;
 mod salvage;

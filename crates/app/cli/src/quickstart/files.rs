@@ -289,7 +289,7 @@ fn self_signed(name: &str) -> Result<(String, String), rcgen::Error> {
 }
 
 /// The path of an overwritten configuration.
-pub(super) fn old(path: &Path) -> PathBuf {
+pub(crate) fn old(path: &Path) -> PathBuf {
     path.with_extension("toml.old")
 }
 

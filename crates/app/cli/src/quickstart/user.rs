@@ -24,14 +24,14 @@ const BY_HAND: &str =
 
 /// The user of a system, or the reason why the system runs as root.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) user: Option<User>,
+pub(crate) struct Found {
+    pub(crate) user: Option<User>,
     /// For the operator: a user that was created, or what to do.
-    pub(super) note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 /// The user of a system in this directory; created by the description of the package where missing.
-pub(super) fn find(dir: &Path) -> Found {
+pub(crate) fn find(dir: &Path) -> Found {
     if !reachable(dir) {
         let note = format!(
             "the system will run as root, since no other user can reach {}",

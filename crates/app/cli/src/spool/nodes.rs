@@ -23,7 +23,7 @@ pub(super) fn key(settings: &Settings) -> Result<Credentials, Failure> {
 }
 
 /// Asks the gateway for the state of its replicas.
-pub(super) fn replicas(socket: &Path) -> Result<Vec<ReplicaLine>, String> {
+pub(crate) fn replicas(socket: &Path) -> Result<Vec<ReplicaLine>, String> {
     let value = ask(socket, &Request::SpoolTable).map_err(|error| error.to_string())?;
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
