@@ -57,7 +57,8 @@ uninstall: ## take away what `make install` and `make install-bench` put there; 
 	    $(foreach name,vere vere-bench,"$(SHARE)/bash-completion/completions/$(name)" \
 	    "$(SHARE)/zsh/vendor-completions/_$(name)" "$(SHARE)/fish/vendor_completions.d/$(name).fish") \
 	    "$(LIB)/sysusers.d/vere.conf" \
-	    "$(LIB)/systemd/system/vere.service" "$(LIB)"/systemd/system/vere-*.socket "$(LIB)"/systemd/system/vere-backup.*
+	    "$(LIB)/systemd/system/vere.service" "$(LIB)/systemd/system/vere-node@.service" "$(LIB)"/systemd/system/vere-*.socket \
+	    "$(LIB)"/systemd/system/vere-backup.*
 	@rm -rf "$(SHARE)/doc/vere" "$(SHARE)/vere"
 
 packages: ## .deb packages, their symbols apart, and a tarball, in target/packages (`make build build-bench` first; VERSION, MAINTAINER)
