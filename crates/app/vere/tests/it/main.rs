@@ -111,6 +111,7 @@ mod requiretls;
 mod scripts;
 mod sealing;
 mod search;
+mod second_machine;
 mod sending;
 mod sendmail;
 mod smuggling;
