@@ -182,7 +182,7 @@ impl Place {
         let (certificate, key, ca) = (quoted(certificate)?, quoted(key)?, quoted(ca)?);
         let mut text = format!(
             "# Made by: vere node join. All settings: vere config reference\nversion = 1\nhostname = \"{hostname}\"\n\
-             data = {data}\n{user}\n[spool]\ndurability = \"{durability}\"\nqueues_max = {queues_max}\ngroups_max = \
+             data = {data}\n{user}\n[spool]\ndurability = \"{durability}\"\nreplicas_min = 1\nqueues_max = {queues_max}\ngroups_max = \
              {groups_max}\n\n[spool.tls]\ncertificate = {certificate}\nkey = {key}\nca = {ca}\n\n[[spool.node]]\nname = \
              \"{node}\"\nlisten = \"{listen}\"\n"
         );
