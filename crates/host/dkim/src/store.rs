@@ -215,11 +215,13 @@ impl KeyStore {
     }
 }
 
-/// Whether a key signs until its successor does, and has no end yet.
+/// Whether a key signs until its successor does, and has no end yet. Records of two generations may be seen in any order: a younger
+/// key never ends because an older one is seen later.
 fn precedes(other: &StoredKey, key: &StoredKey) -> bool {
     other.domain == key.domain
         && other.algorithm == key.algorithm
         && other.selector != key.selector
+        && other.created <= key.created
         && other.waits.is_none()
         && other.retire_at.is_none()
 }

@@ -318,6 +318,32 @@ fn a_key_waits_until_its_record_is_seen_and_its_predecessor_signs_until_then() {
     store.activate(next, &all, NOW, false).expect("activated");
 }
 
+/// The record of an older key came late, and the key ended the younger one that signed already.
+#[test]
+fn an_older_key_that_is_seen_later_ends_no_younger_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = KeyStore::new(folder.path());
+    let (first, mut second) = (waiting("first", Some(7)), waiting("second", Some(7)));
+    second.created = first.created + days(1);
+    second.active_from = first.active_from + days(1);
+    store.add(&first).expect("written");
+    store.add(&second).expect("written");
+    let activate = |selector: &str| {
+        let (all, _) = store.keys().expect("read");
+        let key = all.iter().find(|key| key.selector == selector);
+        let now = NOW + days(2);
+        store
+            .activate(key.expect("the key"), &all, now, false)
+            .expect("activated");
+    };
+    activate("second");
+    activate("first");
+    let (all, _) = store.keys().expect("read");
+    let second = all.iter().find(|key| key.selector == "second");
+    assert_eq!(second.expect("kept").retire_at, None);
+    assert_eq!(signs(&store, NOW + days(90)), ["second"]);
+}
+
 #[test]
 fn a_key_that_is_activated_at_once_signs_before_its_time() {
     let folder = tempfile::tempdir().expect("a folder");
