@@ -1,8 +1,12 @@
 //! Publishes TXT records by a program of the operator.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 /// Longest time of the program.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -35,7 +39,9 @@ fn execute(program: &Path, words: &[String], patience: Duration) -> Result<(), S
         .env_clear()
         .env("PATH", PATH)
         .stdin(Stdio::null())
-        .stdout(Stdio::null());
+        .stdout(Stdio::null())
+        // A group of its own, so that the programs of a script end with it.
+        .process_group(0);
     let mut child = command.spawn().map_err(failed)?;
     let end = Instant::now() + patience;
     loop {
@@ -43,9 +49,7 @@ fn execute(program: &Path, words: &[String], patience: Duration) -> Result<(), S
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(format!("{shown} failed: {status}")),
             None if Instant::now() >= end => {
-                // The program may have ended just now.
-                let _ = child.kill();
-                let _ = child.wait();
+                kill_all(&mut child);
                 return Err(format!("{shown} did not end within {patience:?}"));
             }
             None => std::thread::sleep(LOOK),
@@ -53,9 +57,34 @@ fn execute(program: &Path, words: &[String], patience: Duration) -> Result<(), S
     }
 }
 
+/// Kills the program and the programs that it has started.
+fn kill_all(child: &mut Child) {
+    // The program may have ended just now; until the wait below nobody else has the number of its group.
+    if let Ok(group) = i32::try_from(child.id()) {
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The children of a script that hung lived on, and could add a record after the order.
+    #[test]
+    fn programs_of_a_script_that_hangs_end_with_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let hold = folder.path().join("fifo");
+        nix::unistd::mkfifo(&hold, nix::sys::stat::Mode::S_IRWXU).expect("made");
+        // The child holds the writing end of the FIFO open as long as it lives.
+        let script = format!("sleep 600 > '{}' & wait", hold.display());
+        let end = std::thread::spawn(move || std::fs::read(&hold).map(|octets| octets.len()));
+        let words = ["-c", &script].map(str::to_owned);
+        let failed = execute(Path::new("/bin/sh"), &words, Duration::from_millis(500));
+        assert!(failed.is_err_and(|why| why.contains("did not end")));
+        assert_eq!(end.join().expect("no panic").expect("read"), 0);
+    }
 
     #[test]
     fn a_program_that_fails_or_hangs_is_told() {
