@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use instant_acme::KeyAuthorization;
+use tokio::runtime::Handle;
 use tokio::time::sleep;
 
 use super::AcmeError;
@@ -45,7 +46,8 @@ impl Places {
     }
 }
 
-/// The answers of an order. Files and certificates go when the value is dropped, records by [`withdraw`](Self::withdraw).
+/// The answers of an order. Files and certificates go when the value is dropped, records by [`withdraw`](Self::withdraw), or by a task
+/// where the order was given up before.
 #[derive(Debug)]
 pub(super) struct Published {
     proof: Proof,
@@ -106,24 +108,36 @@ impl Published {
 
     /// Takes the records away. A failure is logged: a record left in the DNS proves nothing to anybody later.
     pub(super) async fn withdraw(&self) {
-        let Proof::Dns(dns) = &self.proof else {
-            return;
-        };
-        let records = std::mem::take(&mut *lock(&self.records));
-        for record in records {
-            if let Err(problem) = change(dns, Change::Remove, &record).await {
-                tracing::warn!(
-                    name = record.0,
-                    problem,
-                    "record of a challenge left in the DNS"
-                );
-            }
+        if let Proof::Dns(dns) = &self.proof {
+            let records = std::mem::take(&mut *lock(&self.records));
+            remove(dns, records).await;
+        }
+    }
+}
+
+async fn remove(dns: &DnsProof, records: Vec<(String, String)>) {
+    for record in records {
+        if let Err(problem) = change(dns, Change::Remove, &record).await {
+            tracing::warn!(
+                name = record.0,
+                problem,
+                "record of a challenge left in the DNS"
+            );
         }
     }
 }
 
 impl Drop for Published {
     fn drop(&mut self) {
+        let records = std::mem::take(&mut *lock(&self.records));
+        if let Proof::Dns(dns) = &self.proof
+            && !records.is_empty()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            // The order was given up, such as by a change of the settings. At the end of the process the task may come too late.
+            let dns = dns.clone();
+            runtime.spawn(async move { remove(&dns, records).await });
+        }
         for name in lock(&self.names).drain(..) {
             self.places.alpn.remove(&name);
         }
@@ -179,16 +193,18 @@ mod tests {
         }
         published.withdraw().await;
         published.withdraw().await;
-        let calls = fs::read_to_string(calls).expect("called");
-        let calls: Vec<_> = calls.lines().collect();
-        assert_eq!(
-            calls,
-            [
-                "add _acme-challenge.a.test value",
-                "add _acme-challenge.b.test value",
-                "remove _acme-challenge.a.test value",
-                "remove _acme-challenge.b.test value",
-            ]
-        );
+        let said = || fs::read_to_string(&calls).expect("called");
+        let expected = "add _acme-challenge.a.test value\nadd _acme-challenge.b.test value\n\
+                        remove _acme-challenge.a.test value\nremove _acme-challenge.b.test value\n";
+        assert_eq!(said(), expected);
+        // An order that is given up removes its records as well: an aborted order left them.
+        let record = (format!("{LABEL}.c.test"), "value".to_owned());
+        lock(&published.records).push(record);
+        drop(published);
+        let patience = std::time::Instant::now() + Duration::from_secs(60);
+        while !said().ends_with("remove _acme-challenge.c.test value\n") {
+            assert!(std::time::Instant::now() < patience, "{}", said());
+            sleep(Duration::from_millis(10)).await;
+        }
     }
 }
