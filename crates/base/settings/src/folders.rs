@@ -66,6 +66,12 @@ impl Settings {
         self.web_directory().join("challenges")
     }
 
+    /// The directory of certificates that answer challenges of type tls-alpn-01, with keys that serve nothing else, for the web server.
+    #[must_use]
+    pub fn web_challenge_certificates(&self) -> PathBuf {
+        self.web_directory().join("certificates")
+    }
+
     /// The directory of certificates by ACME for the names of local domains that belong to the web server, with their keys.
     #[must_use]
     pub fn web_certificates(&self) -> PathBuf {

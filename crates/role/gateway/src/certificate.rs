@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, spawn_local};
-use vere_net::acme::{Acme, Challenges, Places, serve_alpn, serve_challenges};
+use vere_net::acme::{Acme, AlpnChallenges, Challenges, Places, serve_alpn, serve_challenges};
 use vere_process::tls::{ServerTls, ServerTlsError, acme};
 use vere_settings::Settings;
 
@@ -87,12 +87,16 @@ impl Keeping {
     }
 }
 
-/// The places of answers: a web server on port 80 reads the answers from a directory.
+/// The places of answers: a web server reads the answers from directories, those for port 80 and those for port 443.
 fn places(settings: &Settings) -> Result<Places, GatewayError> {
     let web = settings.web.as_ref();
-    if web.is_none_or(|web| web.http.is_empty()) {
-        return Ok(Places::default());
-    }
-    let challenges = Challenges::in_directory(&settings.web_challenges())?;
-    Ok(Places::with_http(challenges))
+    let http = match web.is_some_and(|web| !web.http.is_empty()) {
+        true => Challenges::in_directory(&settings.web_challenges())?,
+        false => Challenges::default(),
+    };
+    let alpn = match web.is_some_and(|web| !web.https.is_empty()) {
+        true => AlpnChallenges::in_directory(&settings.web_challenge_certificates())?,
+        false => AlpnChallenges::default(),
+    };
+    Ok(Places::new(http, alpn))
 }

@@ -16,6 +16,7 @@ impl Assembly {
         }
         let challenge = self.choice("acme.challenge", challenge);
         let by_default = match challenge {
+            AcmeChallenge::TlsAlpn01 if self.web_has_port(HTTPS) => Vec::new(),
             AcmeChallenge::TlsAlpn01 => vec![SocketAddr::from((Ipv6Addr::UNSPECIFIED, HTTPS))],
             AcmeChallenge::Http01 | AcmeChallenge::Dns01 => Vec::new(),
         };

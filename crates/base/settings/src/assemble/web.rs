@@ -32,6 +32,13 @@ impl Assembly {
         })
     }
 
+    /// Whether the web server listens for HTTPS at a port, and shows the certificates of challenges there.
+    pub(super) fn web_has_port(&self, port: u16) -> bool {
+        let web = self.section("web");
+        let https = web.then(|| self.need::<Vec<SocketAddr>>("web.https"));
+        https.is_some_and(|https| https.iter().any(|address| address.port() == port))
+    }
+
     /// Where the gateway answers challenges: nowhere without a setting if the web server has port 80.
     pub(super) fn acme_listen(&self) -> Vec<SocketAddr> {
         let web = self.section("web");

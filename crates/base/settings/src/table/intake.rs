@@ -178,8 +178,8 @@ sections! {
             "How the CA sees that the names lead here: `http-01`, a file at port 80; `tls-alpn-01`, a certificate at port 443 (RFC 8737); `dns-01`, a record in the DNS, for machines that no CA reaches. A change from or to `tls-alpn-01` opens another port, and needs a restart.";
         fixed listen: Addresses, Nothing("with `http-01`: `[\"[::]:80\"]`, or none where `web.http` listens, which answers challenges too"),
             "Addresses for http-01 challenges; the CA connects to port 80 (RFC 8555 section 8.3).";
-        fixed tls_listen: Addresses, Nothing("with `tls-alpn-01`: `[\"[::]:443\"]`"),
-            "Addresses for tls-alpn-01 challenges, which nothing else may have; the CA connects to port 443.";
+        fixed tls_listen: Addresses, Nothing("with `tls-alpn-01`: `[\"[::]:443\"]`, or none where `web.https` has port 443"),
+            "Addresses for tls-alpn-01 challenges, which nothing else may have; the CA connects to port 443. The listeners of `web.https` answer these challenges too.";
         live dns_server: Address, Nothing("no updates"),
             "The primary name server of the zone, with its port, such as `\"192.0.2.53:53\"`: it takes updates (RFC 2136) over TCP, which add and remove records `_acme-challenge`.";
         live dns_zone: HostName, Nothing("the nearest zone that the server knows"),

@@ -16,6 +16,11 @@ fn the_challenge_decides_which_ports_are_opened() {
     let tls = acme("challenge = \"tls-alpn-01\"\n");
     assert_eq!(tls.tls_listen, ["[::]:443".parse().unwrap()]);
     assert_eq!(tls.listen, []);
+    // The web server shows the certificates of challenges at its own port.
+    let web = acme("challenge = \"tls-alpn-01\"\n[web]\n");
+    assert_eq!(web.tls_listen, []);
+    let web = acme("challenge = \"tls-alpn-01\"\n[web]\nhttps = [\"[::]:8443\"]\n");
+    assert_eq!(web.tls_listen, ["[::]:443".parse().unwrap()]);
     let dns = acme("challenge = \"dns-01\"\ndns_server = \"192.0.2.53:53\"\ndns_key = \"key\"\n");
     assert_eq!((dns.listen.len(), dns.tls_listen.len()), (0, 0));
     assert_eq!(dns.dns.server, Some("192.0.2.53:53".parse().unwrap()));
@@ -40,7 +45,7 @@ fn records_have_one_publisher_and_the_web_server_has_its_port_alone() {
             "acme.dns_zone: needs acme.dns_server",
         ),
         (
-            "challenge = \"tls-alpn-01\"\n[web]\n",
+            "challenge = \"tls-alpn-01\"\ntls_listen = [\"[::]:443\"]\n[web]\n",
             "is listened on twice",
         ),
     ] {

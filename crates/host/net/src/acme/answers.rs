@@ -24,13 +24,10 @@ pub struct Places {
 }
 
 impl Places {
-    /// Places with these answers over HTTP.
+    /// Places with these answers over HTTP and in handshakes.
     #[must_use]
-    pub fn with_http(http: Challenges) -> Self {
-        Self {
-            http,
-            alpn: AlpnChallenges::default(),
-        }
+    pub const fn new(http: Challenges, alpn: AlpnChallenges) -> Self {
+        Self { http, alpn }
     }
 
     /// The source of answers for [`serve_challenges`](super::serve_challenges).
@@ -129,6 +126,9 @@ async fn remove(dns: &DnsProof, records: Vec<(String, String)>) {
 
 impl Drop for Published {
     fn drop(&mut self) {
+        for name in lock(&self.names).drain(..) {
+            self.places.alpn.remove(&name);
+        }
         let records = std::mem::take(&mut *lock(&self.records));
         if let Proof::Dns(dns) = &self.proof
             && !records.is_empty()
@@ -137,9 +137,6 @@ impl Drop for Published {
             // The order was given up, such as by a change of the settings. At the end of the process the task may come too late.
             let dns = dns.clone();
             runtime.spawn(async move { remove(&dns, records).await });
-        }
-        for name in lock(&self.names).drain(..) {
-            self.places.alpn.remove(&name);
         }
     }
 }

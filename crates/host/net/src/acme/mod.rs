@@ -40,7 +40,7 @@ use instant_acme::{
 use tokio::time::{sleep, timeout};
 
 use crate::tls::{CertificateFiles, Roots, TlsError};
-pub use alpn::{AlpnChallenges, serve_alpn};
+pub use alpn::{AlpnChallenges, PublishedCertificates, serve_alpn};
 pub use answers::Places;
 use answers::Published;
 pub use challenges::{Challenges, read_answer, serve_challenges};
