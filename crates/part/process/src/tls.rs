@@ -163,12 +163,13 @@ impl ServerTls {
     }
 }
 
-/// A certificate of a section `[[tls.sni]]` counts before one for the same web name.
+/// A certificate of a section `[[tls.sni]]` counts before one for the same web name. The certificate of a web name never serves clients of
+/// port 25, also while the main certificate is missing.
 fn with_web_names(settings: &Settings) -> Result<ServerTlsOptions, ServerTlsError> {
-    let options = options(settings)?;
-    let mut sni = web_names::certificates(settings);
-    sni.extend(options.sni);
-    Ok(ServerTlsOptions { sni, ..options })
+    Ok(ServerTlsOptions {
+        named: web_names::certificates(settings),
+        ..options(settings)?
+    })
 }
 
 fn options(settings: &Settings) -> Result<ServerTlsOptions, ServerTlsError> {

@@ -46,7 +46,7 @@ use answers::Published;
 pub use challenges::{Challenges, read_answer, serve_challenges};
 pub use error::AcmeError;
 use http::ClientFactory;
-pub use names::RefusedName;
+pub use names::{Most, RefusedName};
 pub use proof::{DnsProof, Proof, Publisher, UpdateOptions};
 use store::Store;
 

@@ -14,6 +14,16 @@ pub struct RefusedName {
     pub error: AcmeError,
 }
 
+/// The result of [`Acme::obtain_most`].
+#[derive(Debug)]
+pub struct Most {
+    /// The refused names.
+    pub refused: Vec<RefusedName>,
+    /// Whether there is a new certificate. The old one stays where it has the other names, and where it has a refused name and serves for
+    /// some time.
+    pub is_new: bool,
+}
+
 impl Acme {
     /// Keeps another certificate, in this file and for these names, by the same account and with answers at the same places.
     ///
@@ -39,15 +49,32 @@ impl Acme {
         matches!(self.store.account(), Ok(Some(_)))
     }
 
-    /// Orders a certificate for as many of the names as the CA agrees to, and stores it. Returns the refused names.
+    /// Whether an order would lose a name: the stored certificate has one of the wanted names beside those of the order, and serves for
+    /// more than a sixth of its lifetime.
+    #[must_use]
+    pub fn would_lose(&self, wanted: &[String], now: SystemTime) -> bool {
+        self.store.has_more(&self.options.domains, wanted, now)
+    }
+
+    /// Whether the stored certificate lacks a name.
+    #[must_use]
+    pub fn lacks_a_name(&self) -> bool {
+        self.store.lacks(&self.options.domains)
+    }
+
+    /// Orders a certificate for as many of the names as the CA agrees to, and stores it. A name that the CA refuses now and the stored
+    /// certificate has ends the attempt: a certificate without the name would not serve it.
     ///
     /// # Errors
     /// The reason why there is no certificate for any name; the stored certificate remains.
-    pub async fn obtain_most(mut self) -> Result<Vec<RefusedName>, AcmeError> {
+    pub async fn obtain_most(mut self) -> Result<Most, AcmeError> {
         let mut refused = Vec::new();
         loop {
             let error = match self.obtain().await {
-                Ok(()) => return Ok(refused),
+                Ok(()) => {
+                    let is_new = true;
+                    return Ok(Most { refused, is_new });
+                }
                 Err(error) => error,
             };
             // Each turn takes one name away, so that there are as many orders as names at most.
@@ -64,10 +91,13 @@ impl Acme {
             if self.options.domains.is_empty() || self.options.domains.len() == before {
                 return Err(error);
             }
+            let now = SystemTime::now();
+            let loses = self.would_lose(std::slice::from_ref(&name), now);
             refused.push(RefusedName { name, error });
-            if !self.due_in(SystemTime::now()).is_zero() {
-                // The stored certificate has the others: an order would only count against the limits of the CA.
-                return Ok(refused);
+            // Where the stored certificate has the others, an order would only count against the limits of the CA.
+            if loses || !self.due_in(now).is_zero() {
+                let is_new = false;
+                return Ok(Most { refused, is_new });
             }
         }
     }

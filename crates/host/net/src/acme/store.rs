@@ -106,6 +106,24 @@ impl Store {
         due.saturating_sub(now)
     }
 
+    /// Whether the stored certificate lacks a name.
+    pub(super) fn lacks(&self, domains: &[String]) -> bool {
+        let leaf = Leaf::of_file(&self.certificate);
+        !leaf.is_ok_and(|leaf| domains.iter().all(|domain| leaf.names.contains(domain)))
+    }
+
+    /// Whether the stored certificate has one of the wanted names beside `domains`, and serves for more than a sixth of its lifetime.
+    pub(super) fn has_more(&self, domains: &[String], wanted: &[String], now: SystemTime) -> bool {
+        let Ok(leaf) = Leaf::of_file(&self.certificate) else {
+            return false;
+        };
+        let beside = |name: &&String| !domains.contains(name) && leaf.names.contains(name);
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let end = Duration::from_millis(leaf.validity.not_after.as_millis());
+        let is_long = end.saturating_sub(now) > leaf.validity.lifetime() / 6;
+        is_long && wanted.iter().any(|name| beside(&name))
+    }
+
     /// Writes and syncs a file readable by the owner only.
     fn stage(&self, octets: &[u8]) -> io::Result<PathBuf> {
         let path = self.dir.join(".new");

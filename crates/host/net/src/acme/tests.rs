@@ -173,6 +173,8 @@ async fn a_refused_name_costs_the_others_nothing() {
     };
     let names = ["mta-sts.a.test", "bad.a.test", "autoconfig.a.test"];
     let refused = beside(&names).obtain_most().await.expect("two names");
+    assert!(refused.is_new);
+    let refused = refused.refused;
     let refused: Vec<_> = refused.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(refused, ["bad.a.test"]);
     let leaf = Leaf::of_file(&path).expect("a certificate");
@@ -189,6 +191,32 @@ async fn a_refused_name_costs_the_others_nothing() {
     assert_eq!(Leaf::of_file(&path).expect("kept").names.len(), 2);
     assert_eq!(fs::read(setup.certificate()).expect("stored"), first);
     assert!(setup.acme.beside(&path, Vec::new()).is_err());
+}
+
+/// One name did not resolve for a moment, and the order of the others replaced a valid certificate with all names.
+#[tokio::test(start_paused = true)]
+async fn a_certificate_with_more_names_stays_while_it_serves() {
+    let setup = setup(Behaviour::Good);
+    setup.acme.obtain().await.expect("a good authority");
+    let path = setup.dir.path().join("acme/names/a.test.pem");
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let beside = |names: &[&str]| setup.acme.beside(&path, owned(names)).expect("a folder");
+    let all = ["mta-sts.a.test", "bad.a.test"];
+    beside(&all).obtain_most().await.expect("all names");
+    let first = fs::read(&path).expect("stored");
+    let (now, day) = (SystemTime::now(), Duration::from_secs(86_400));
+    let fewer = beside(&["mta-sts.a.test", "new.a.test"]);
+    assert!(fewer.lacks_a_name() && !beside(&all).lacks_a_name());
+    assert!(fewer.would_lose(&owned(&all), now));
+    assert!(fewer.would_lose(&owned(&all), now + 70 * day), "of 90 days");
+    assert!(!fewer.would_lose(&owned(&all), now + 80 * day));
+    assert!(!fewer.would_lose(&owned(&["mta-sts.a.test"]), now));
+    // The CA refuses a name of the certificate: the others wait, and the name keeps its certificate.
+    setup.authority.behave(Behaviour::RefusesBad);
+    let most = beside(&["mta-sts.a.test", "bad.a.test", "new.a.test"]);
+    let most = most.obtain_most().await.expect("an answer");
+    assert!(!most.is_new && most.refused.len() == 1, "{most:?}");
+    assert_eq!(fs::read(&path).expect("stored"), first);
 }
 
 #[tokio::test(start_paused = true)]

@@ -185,6 +185,15 @@ impl Set {
             set.default.get_or_insert_with(|| Arc::clone(&certified));
             set.by_name.insert(name.to_ascii_lowercase(), certified);
         }
+        for (name, files) in &options.named {
+            if let Some(certified) = load_present(files, load)? {
+                set.note_end(files, Some(&certified));
+                set.note_fingerprint(Some(&certified));
+                set.by_name
+                    .entry(name.to_ascii_lowercase())
+                    .or_insert(certified);
+            }
+        }
         Ok(set)
     }
 
@@ -230,7 +239,8 @@ impl Set {
         self.default.is_none()
     }
 
-    /// A set of certificates, each with a name or as the default.
+    /// A set of certificates, each with a name or as the default. Without a default, clients that request no known name get no
+    /// certificate.
     pub(super) fn of(
         certificates: impl IntoIterator<Item = (Option<String>, CertifiedKey)>,
     ) -> Self {
@@ -240,7 +250,6 @@ impl Set {
             match name {
                 None => set.default = Some(certified),
                 Some(name) => {
-                    set.default.get_or_insert_with(|| Arc::clone(&certified));
                     set.by_name.insert(name, certified);
                 }
             }
@@ -336,7 +345,8 @@ pub(super) type Stamp = Vec<FileStamp>;
 
 /// The stamp of all files of the options.
 pub(super) fn stamp(options: &ServerTlsOptions) -> Stamp {
-    let named = options.sni.iter().map(|(_, files)| files);
+    let named = options.sni.iter().chain(&options.named);
+    let named = named.map(|(_, files)| files);
     options
         .default
         .iter()

@@ -43,6 +43,9 @@ pub struct ServerTlsOptions {
     pub default: Option<CertificateFiles>,
     /// Server names, or `*.` and a domain, with their certificates.
     pub sni: Vec<(String, CertificateFiles)>,
+    /// Further server names with their certificates, for clients that request these names alone: none of them ever serves as the
+    /// default. Names of `sni` count before.
+    pub named: Vec<(String, CertificateFiles)>,
     /// Longest time for a handshake.
     pub handshake_timeout: Duration,
 }
@@ -52,6 +55,7 @@ impl Default for ServerTlsOptions {
         Self {
             default: None,
             sni: Vec::new(),
+            named: Vec::new(),
             handshake_timeout: HANDSHAKE_TIMEOUT,
         }
     }
