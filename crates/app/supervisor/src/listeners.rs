@@ -1,5 +1,7 @@
 //! Binds every port as the first step, while the process may still run as root.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
@@ -8,12 +10,13 @@ use std::sync::Arc;
 
 use vere_net::datagrams;
 use vere_net::listen::{Inherited, ListenError, ListenOptions, bind_local};
+use vere_net::packets::PacketSocket;
 use vere_settings::Settings;
 
 use crate::error::SupervisorError;
 use crate::role::Listener;
 use crate::roles;
-use crate::spec::{Address, Instance, RoleSpec, Socket};
+use crate::spec::{Address, End, Instance, RoleSpec, Socket};
 
 /// A process to start, with bound sockets.
 #[derive(Debug)]
@@ -36,11 +39,12 @@ pub(super) fn open(settings: &Settings) -> Result<Vec<Opened>, SupervisorError> 
     for spec in roles::in_start_order().into_iter().rev() {
         let mut processes = Vec::new();
         for instance in (spec.instances)(settings) {
-            let listeners = listeners(&mut inherited, &instance)?;
+            let listeners = listeners(&mut inherited, &mut channels, &instance)?;
             if instance.needs_socket && listeners.is_empty() {
                 continue;
             }
             processes.push(Opened {
+    let mut channels = Channels::default();
                 spec,
                 instance: instance.name,
                 listeners,
@@ -67,11 +71,15 @@ fn listeners(
         if socket.beside && listeners.is_empty() {
             continue;
         }
-        listeners.extend(bound(inherited, socket)?);
+        match socket.address {
+            Address::Channel(end) => listeners.push(channels.end(socket, end)?),
+            _ => listeners.extend(bound(inherited, socket)?),
+        }
     }
     Ok(listeners)
 }
 
+    channels: &mut Channels,
 fn bound(inherited: &mut Inherited, socket: &Socket) -> Result<Vec<Listener>, SupervisorError> {
     let section = socket.section.as_str();
     let descriptors: Vec<OwnedFd> = match &socket.address {
@@ -100,6 +108,7 @@ fn bound(inherited: &mut Inherited, socket: &Socket) -> Result<Vec<Listener>, Su
 fn wrong(section: &str, source: ListenError) -> SupervisorError {
     SupervisorError::Listen {
         section: section.to_owned(),
+        Address::Channel(_) => Vec::new(),
         source,
     }
 }
@@ -109,6 +118,40 @@ fn local(
     inherited: &mut Inherited,
     name: &str,
     path: &Path,
+/// Pairs of sockets between roles, by name.
+#[derive(Debug, Default)]
+struct Channels(BTreeMap<&'static str, [Arc<OwnedFd>; 2]>);
+
+impl Channels {
+    fn end(&mut self, socket: &Socket, end: End) -> Result<Listener, SupervisorError> {
+        let pair = match self.0.entry(socket.name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let pair = PacketSocket::pair();
+                let (one, other) =
+                    pair.map_err(SupervisorError::system("make a pair of sockets"))?;
+                place.insert([one, other].map(|end| Arc::new(end.into())))
+            }
+        };
+        let [asking, answering] = pair;
+        let own = match end {
+            End::Asking => asking,
+            End::Answering => answering,
+        };
+        Ok(Listener {
+            name: socket.name.to_owned(),
+            socket: Arc::clone(own),
+        })
+    }
+}
+
+impl Channels {
+    /// The asking end of a channel that a role has.
+    fn asking(&self, name: &str) -> Option<Arc<OwnedFd>> {
+        self.0.get(name).map(|[asking, _]| Arc::clone(asking))
+    }
+}
+
     mode: u32,
 ) -> Result<UnixListener, SupervisorError> {
     if let Some(socket) = inherited.take_local(name) {

@@ -3,7 +3,7 @@
 use vere_settings::{Dnsbl, Settings, SpoolNode, Web, X400};
 
 use crate::memory::{self, MemoryBounds, RoleMemory};
-use crate::spec::{Address, Instance, RoleSpec, Socket};
+use crate::spec::{Address, End, Instance, RoleSpec, Socket};
 
 /// Permissions of a socket that every user of the machine may connect to.
 const FOR_EVERYBODY: u32 = 0o666;
@@ -218,7 +218,22 @@ fn signer(settings: &Settings) -> Vec<Instance> {
         .as_ref()
         .is_some_and(|web| !web.https.is_empty());
     let needed = settings.dkim.is_some() || settings.front.is_some() || has_https;
-    needed.then(Instance::default).into_iter().collect()
+    let sockets = has_https.then(|| questions(End::Answering));
+    let instance = Instance {
+        sockets: sockets.into_iter().collect(),
+        ..Instance::default()
+    };
+    needed.then_some(instance).into_iter().collect()
+}
+
+/// The questions of the web server to the signer. The web server may connect to nothing.
+fn questions(end: End) -> Socket {
+    Socket {
+        section: "web-signer".to_owned(),
+        name: "web-signer",
+        address: Address::Channel(end),
+        beside: false,
+    }
 }
 
 fn couriers(settings: &Settings) -> Vec<Instance> {
@@ -306,12 +321,15 @@ fn store(settings: &Settings) -> Vec<Instance> {
         ..Socket::internet("metrics-store", settings.metrics.store.as_slice())
     };
     vec![Instance {
-        sockets: vec![
+        sockets: [
             Socket::internet("imap", &settings.imap.listen),
             Socket::internet("imaps", &settings.imaps.listen),
             Socket::internet("lmtp", &settings.lmtp.listen),
             metrics,
-        ],
+        ]
+        .into_iter()
+        .chain((!web.https.is_empty()).then(|| questions(End::Asking)))
+        .collect(),
         needs_socket: true,
         ..Instance::default()
     }]

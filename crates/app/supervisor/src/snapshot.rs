@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vere_settings::{KeyLines, Settings};
+use vere_settings::{KeyLines, Settings, blanked};
 
 use super::error::SupervisorError;
 use super::kept;
@@ -92,7 +92,7 @@ impl Snapshot {
             kept::forget_changed(&before, &settings);
         }
         write(&path, text)?;
-        share(&settings, &path)?;
+        share(&settings, &path, text)?;
         kept::tidy(&settings, true);
         Ok(Self {
             settings,
@@ -119,53 +119,42 @@ impl Snapshot {
         check_named(&settings, &self.config_path, &text)?;
         kept::forget_changed(&self.settings, &settings);
         write(&self.path, &text)?;
-        share(&settings, &self.path)?;
+        share(&settings, &self.path, &text)?;
         kept::tidy(&settings, false);
         self.settings = Arc::new(settings);
         Ok((&self.settings, changes.live))
     }
 }
 
-/// The role whose sandbox has one directory to read, in which the file has a second name.
-const CONFINED: &str = "web";
+/// The roles whose sandbox has a directory of settings of its own: each reads what strangers send, and knows no secret of other roles.
+const CONFINED: [&str; 2] = ["web", "dnsbl"];
 
 /// The name of the accepted settings for a role.
 pub(super) fn path_for(role: &str, path: &Path) -> PathBuf {
-    match role == CONFINED {
-        true => path.with_file_name(CONFINED).join(FILE_NAME),
+    match CONFINED.contains(&role) {
+        true => path.with_file_name(role).join(FILE_NAME),
         false => path.to_owned(),
     }
 }
 
-/// Gives the file a second name for the web server, in a directory of its owner alone.
-fn share(settings: &Settings, path: &Path) -> Result<(), SupervisorError> {
-    if settings.web.is_none() {
-        return Ok(());
+/// Writes the text without secrets for each confined role, in a directory of its owner alone.
+fn share(settings: &Settings, path: &Path, text: &str) -> Result<(), SupervisorError> {
+    let present = [settings.web.is_some(), settings.dnsbl.is_some()];
+    let roles = CONFINED.into_iter().zip(present);
+    for role in roles.filter_map(|(role, is_present)| is_present.then_some(role)) {
+        let own = path_for(role, path);
+        // Behind a text that became settings this is TOML.
+        let text = blanked(text).unwrap_or_default();
+        let mut folder = fs::DirBuilder::new();
+        folder.recursive(true).mode(0o700);
+        let made = own.parent().map_or(Ok(()), |parent| folder.create(parent));
+        made.map_err(|source| SupervisorError::DataDirectory {
+            path: own.clone(),
+            source,
+        })?;
+        write(&own, &text)?;
     }
-    let link = path_for(CONFINED, path);
-    let attempt = || -> io::Result<()> {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(settings.web_directory())?;
-        let new = link.with_extension("toml.new");
-        if let Err(error) = fs::remove_file(&new)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            return Err(error);
-        }
-        fs::hard_link(path, &new)?;
-        fs::rename(&new, &link)?;
-        // Where both names were those of one file, the rename did nothing.
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
-    };
-    attempt().map_err(|source| SupervisorError::DataDirectory {
-        path: link.clone(),
-        source,
-    })
+    Ok(())
 }
 
 /// Replaces the file whole: a role that starts meanwhile reads the old or the new text. It may hold
@@ -214,25 +203,38 @@ mod tests {
         (config, snapshot)
     }
 
+    /// The web server had the whole file, and the server of block lists the whole data directory.
     #[test]
-    fn the_web_server_reads_the_same_text_by_a_name_of_its_own() {
+    fn a_confined_role_reads_settings_without_secrets() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("vere.toml");
-        let text =
-            "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[web]\nhttps = []\n";
+        let text = "version = 1 # s3cret\nhostname = \"mx.example.org\"\ndata = \"data\"\n\
+                    [[route]]\ndomain = \"*\"\nnext_hop = \"relay.example.net\"\ntls = \"required\"\n\
+                    username = \"ann\"\npassword = \"s3cret\"\n\
+                    [dnsbl]\nlisten = [\"127.0.0.1:0\"]\n[[dnsbl.zone]]\nname = \"bl.example\"\n\
+                    data = [\"ip4set:list\"]\n[web]\nhttps = []\n";
+        fs::write(folder.path().join("list"), "192.0.2.1\n").unwrap();
         fs::write(&config, text).unwrap();
         let settings = Arc::new(parse(text, &config).unwrap());
         fs::create_dir(&settings.data).unwrap();
         let mut snapshot = Snapshot::new(settings, &config, text).unwrap();
-        let own = path_for("web", snapshot.path());
-        assert_eq!(own, folder.path().join("data/web/accepted.toml"));
         assert_eq!(path_for("gateway", snapshot.path()), snapshot.path());
         for more in ["", "connections_max = 7\n", "connections_max = 7\n"] {
             fs::write(&config, format!("{text}{more}")).unwrap();
             snapshot.reload().unwrap();
-            assert_eq!(fs::read_to_string(&own).unwrap(), format!("{text}{more}"));
-            let left = fs::read_dir(own.parent().unwrap()).unwrap().count();
-            assert_eq!(left, 1);
+            let whole = parse(&fs::read_to_string(snapshot.path()).unwrap(), &config).unwrap();
+            for role in ["web", "dnsbl"] {
+                let own = path_for(role, snapshot.path());
+                assert_eq!(
+                    own,
+                    folder.path().join(format!("data/{role}/accepted.toml"))
+                );
+                let told = fs::read_to_string(&own).unwrap();
+                assert!(!told.contains("s3cret"), "{told}");
+                let told = parse(&told, &config).unwrap();
+                assert_eq!((&told.web, &told.dnsbl), (&whole.web, &whole.dnsbl));
+                assert_eq!(fs::read_dir(own.parent().unwrap()).unwrap().count(), 1);
+            }
         }
     }
 

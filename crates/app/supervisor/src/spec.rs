@@ -99,7 +99,7 @@ impl Socket {
             Address::Internet(addresses) | Address::Datagrams { addresses, .. } => {
                 !addresses.is_empty()
             }
-            Address::Local { .. } => true,
+            Address::Local { .. } | Address::Channel(_) => true,
         }
     }
 }
@@ -123,4 +123,16 @@ pub enum Address {
         /// The permissions.
         mode: u32,
     },
+    /// An end of a pair of sockets without a name, whose other end another role has. The supervisor keeps both, so that either role
+    /// may be restarted.
+    Channel(End),
+}
+
+/// An end of a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The role asks.
+    Asking,
+    /// The role answers.
+    Answering,
 }

@@ -88,7 +88,7 @@ pub use outgoing::{
     Protocol, Rate, Route, RoutePattern, Source, TlsMode,
 };
 pub use quota::{AccountQuota, OverQuota, Quota};
-pub use redaction::{Redaction, is_key, redacted};
+pub use redaction::{Redaction, blanked, is_key, redacted};
 pub use reference::reference;
 pub use sending::{AccountSending, OverSending, Senders, Sending};
 pub use services::{

@@ -1,4 +1,4 @@
-//! The text of a file of settings without secrets, for helpers.
+//! The text of a file of settings without secrets, for helpers and for processes that strangers reach.
 
 use toml::de::{DeTable, DeValue};
 use vere_units::Secret;
@@ -30,8 +30,23 @@ pub fn redacted(text: &str) -> Option<Redaction> {
     let root = DeTable::parse(text).ok()?;
     let mut writer = Writer::default();
     writer.section(Some(SYSTEM.top()), "", root.get_ref());
-    let Writer { text, secrets } = writer;
+    let Writer { text, secrets, .. } = writer;
     Some(Redaction { text, secrets })
+}
+
+/// Writes the settings of a file anew for a process that may know no secret: as [`redacted`] does, but with stand-ins that every
+/// check of settings accepts. Each stand-in differs from the others, since some values must not occur twice.
+///
+/// Returns `None` for a text without valid TOML.
+#[must_use]
+pub fn blanked(text: &str) -> Option<String> {
+    let root = DeTable::parse(text).ok()?;
+    let mut writer = Writer {
+        blanks: Some(0),
+        ..Writer::default()
+    };
+    writer.section(Some(SYSTEM.top()), "", root.get_ref());
+    Some(writer.text)
 }
 
 /// Whether a word is the name of a section or the key of an option, without indices: keys look like domains.
@@ -44,6 +59,8 @@ pub fn is_key(word: &str) -> bool {
 struct Writer {
     text: String,
     secrets: Vec<Secret<String>>,
+    /// The number of stand-ins so far, for a text that is parsed again; `None` for a text for people.
+    blanks: Option<u32>,
 }
 
 impl Writer {
@@ -105,7 +122,8 @@ impl Writer {
                 let program = words.next().unwrap_or_default().to_owned();
                 self.secrets
                     .extend(words.map(|word| Secret::new(word.to_owned())));
-                format!("[{}, {}]", quoted(&program), quoted(HIDDEN))
+                let hidden = self.blank(HIDDEN.to_owned());
+                format!("[{}, {}]", quoted(&program), quoted(&hidden))
             }
             (DeValue::Array(entries), _) => {
                 let entries = entries
@@ -132,7 +150,23 @@ impl Writer {
             Secrecy::Arguments => (HIDDEN.to_owned(), vec![text.to_owned()]),
         };
         self.secrets.extend(hidden.into_iter().map(Secret::new));
-        shown
+        match secrecy {
+            Secrecy::UrlUser | Secrecy::UrlPath if self.blanks.is_some() => {
+                shown.replace(&format!("{HIDDEN}@"), "").replace(HIDDEN, "")
+            }
+            _ => self.blank(shown),
+        }
+    }
+
+    /// Puts a stand-in in the place of a hidden part, in a text that is parsed again.
+    fn blank(&mut self, shown: String) -> String {
+        match &mut self.blanks {
+            Some(blanks) if shown.contains(HIDDEN) => {
+                *blanks = blanks.saturating_add(1);
+                shown.replace(HIDDEN, &format!("redacted-{blanks}"))
+            }
+            _ => shown,
+        }
     }
 }
 
@@ -260,6 +294,30 @@ mod tests {
             }
         }
         assert!(hidden >= 6, "{hidden}");
+    }
+
+    /// A process behind a sandbox read the passwords of next hops in its copy of the settings.
+    #[test]
+    fn a_blanked_file_has_no_secret_and_is_a_file_of_settings() {
+        let (text, planted) = every_option();
+        let blank = blanked(&text).unwrap();
+        for (kind, secret) in planted {
+            let is_open = matches!(kind.secrecy(), Secrecy::Open | Secrecy::File);
+            let count = blank.matches(&format!("{secret}\"")).count();
+            assert_eq!(count, usize::from(is_open), "{kind:?} {secret}");
+            assert!(!blank.contains(&format!("{secret}@")), "{kind:?}");
+        }
+        let text = "# s3cret\nversion = 1\nhostname = \"mx.example.org\"\n[web]\n[acme]\n\
+                    directory = \"https://ann:s3cret@ca.example.org/dir?s3cret\"\n[front]\n\
+                    [[front.list]]\nzone = \"s3cret1.zen.example.net\"\n[[front.list]]\nzone = \"s3cret2.zen.example.net\"\n\
+                    [[route]]\ndomain = \"*\"\nnext_hop = \"relay.example.net:587\"\ntls = \"required\"\nusername = \"ann\"\npassword = \"s3cret\"\n";
+        let whole = crate::Settings::parse(text, "vere.toml").unwrap();
+        let blank = blanked(text).unwrap();
+        assert!(!blank.contains("s3cret"), "{blank}");
+        let settings = crate::Settings::parse(&blank, "vere.toml").unwrap();
+        assert_eq!((settings.web, settings.smtp), (whole.web, whole.smtp));
+        assert_eq!(settings.routes.len(), 1);
+        assert!(blanked("password = \"s3cret").is_none());
     }
 
     #[test]

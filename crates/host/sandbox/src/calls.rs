@@ -255,20 +255,27 @@ pub const THREADS: &[Call] = &list([
         .only(Only::Is(0, bits(libc::PR_SET_VMA))),
 ]);
 
-/// What a server needs with listening sockets and datagrams.
+/// What a server needs with listening sockets and datagrams. The server reaches no socket that it did not have at its start: a rule
+/// of the file system (landlock(7)) does not cover sockets with names in it, and the processes of this program have one user.
 pub const SERVER: &[Call] = &list([
     Call::new("accept4", libc::SYS_accept4, "connections of clients"),
     Call::new("recvmmsg", libc::SYS_recvmmsg, "datagrams"),
     Call::new("sendmmsg", libc::SYS_sendmmsg, "answers"),
     Call::new("setsockopt", libc::SYS_setsockopt, "no delay of answers"),
-    Call::new("socket", libc::SYS_socket, "notices to the supervisor")
-        .only(Only::Is(0, bits(libc::AF_UNIX))),
-    Call::new("connect", libc::SYS_connect, "notices to the supervisor"),
     Call::new("ioctl", libc::SYS_ioctl, "sockets that do not wait")
         .only(Only::Is(1, libc::FIONBIO)),
     Call::new("fcntl", libc::SYS_fcntl, "sockets that do not wait")
         .only(Only::Is(1, bits(libc::F_SETFL))),
 ]);
+
+/// What a process needs that passes one end of a new pair of sockets to another process, by a socket that it has. Neither end has a
+/// name or reaches one.
+pub const PAIRS: &[Call] = &list([Call::new(
+    "socketpair",
+    libc::SYS_socketpair,
+    "questions to the signer",
+)
+.only(Only::Is(1, bits(libc::SOCK_STREAM | libc::SOCK_CLOEXEC)))]);
 
 /// What the allocator tries in a thread that starts late, and can do without.
 pub const NUMA: &[Call] = &list([

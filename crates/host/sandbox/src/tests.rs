@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -23,6 +23,7 @@ const LAYER: &str = "VERE_TEST_LAYER";
 const DEED: &str = "VERE_TEST_DEED";
 const VICTIM: &str = "VERE_TEST_VICTIM";
 const PORT: &str = "VERE_TEST_PORT";
+const SOCKET: &str = "VERE_TEST_SOCKET";
 
 /// Exit codes of [`a_process`].
 const DONE: i32 = 40;
@@ -75,6 +76,8 @@ fn attempt(deed: &str) -> io::Result<()> {
         "connect" => TcpStream::connect(("127.0.0.1", port())).map(drop),
         "datagram" => UdpSocket::bind("127.0.0.1:0").map(drop),
         "unix" => UnixStream::pair().map(drop),
+        "local socket" => UnixStream::connect(std::env::var_os(SOCKET).unwrap()).map(drop),
+        "datagrams" => UnixDatagram::pair().map(drop),
         "duplicate" => io::stdin().as_fd().try_clone_to_owned().map(drop),
         "execute" => Err(Command::new("/bin/sh").args(["-c", "exit 40"]).exec()),
         "spawn" => Command::new("/bin/true").status().map(drop),
@@ -113,8 +116,29 @@ fn enter(layer: &str) -> Standing {
         "rights" => rights::give_up(&mut standing, &[]),
         "calls" => standing.note(Layer::Calls, filter::load(sandbox.calls, sandbox.refused)),
         "all" => standing = sandbox.enter(),
+        "server" => standing = serve(),
         other => panic!("no layer {other}"),
     }
+    standing
+}
+
+/// Gives up what a server of strangers gives up, with pairs of sockets.
+fn serve() -> Standing {
+    let service = Service {
+        readable: &[],
+        calls: &[
+            calls::ORDINARY,
+            calls::STREAM,
+            calls::EVENTS,
+            calls::FILES,
+            calls::THREADS,
+            calls::SERVER,
+            calls::PAIRS,
+        ],
+        refused: calls::NUMA,
+    };
+    let mut standing = service.give_up();
+    service.close(&mut standing);
     standing
 }
 
@@ -150,11 +174,16 @@ fn a_process() {
 struct Target {
     process: Child,
     port: TcpListener,
+    folder: tempfile::TempDir,
+    _socket: UnixListener,
 }
 
 impl Target {
     fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
         Self {
+            _socket: UnixListener::bind(folder.path().join("control.sock")).unwrap(),
+            folder,
             process: Command::new("sleep").arg("600").spawn().unwrap(),
             port: TcpListener::bind("127.0.0.1:0").unwrap(),
         }
@@ -167,6 +196,7 @@ impl Target {
             .env(DEED, deed)
             .env(VICTIM, self.process.id().to_string())
             .env(PORT, self.port.local_addr().unwrap().port().to_string())
+            .env(SOCKET, self.folder.path().join("control.sock"))
             .stdin(Stdio::null())
             .output()
             .unwrap();
@@ -268,6 +298,24 @@ fn a_process_reads_the_error_of_a_socket_and_no_option_of_its_protocol() {
     assert!(is_refused(&asked) && said.contains("non-socket"), "{said}");
     let (read, said) = Target::new().attacked("calls", "option of TCP");
     assert!(is_killed(&read), "{said}");
+}
+
+/// A server that was taken over connected to the sockets of signer and commands, which no rule of files covers.
+#[test]
+fn a_server_reaches_no_socket_in_the_file_system() {
+    let (free, said) = Target::new().attacked("none", "local socket");
+    assert!(is_done(&free), "{said}");
+    let (paired, said) = Target::new().attacked("server", "unix");
+    if paired.code() == Some(NO_LAYER) {
+        println!("skipped: this machine has no filter of system calls: {said}");
+        return;
+    }
+    assert!(is_done(&paired), "{said}");
+    // Datagrams may carry the address of a socket.
+    for deed in ["local socket", "connect", "datagram", "datagrams"] {
+        let (ended, said) = Target::new().attacked("server", deed);
+        assert!(is_killed(&ended), "{deed}: {ended} {said}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixDatagram;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::sys::prctl;
@@ -37,6 +38,42 @@ pub fn child_setup() -> Result<(), ExitCode> {
     }
 }
 
+/// The sockets of notices, once [`keep_notices`] has connected them.
+static KEPT: OnceLock<Notices> = OnceLock::new();
+
+/// Sockets that reach the supervisor alone: notices that wait for space, and heartbeats, which do not.
+#[derive(Debug)]
+struct Notices {
+    patient: UnixDatagram,
+    hasty: UnixDatagram,
+}
+
+impl Notices {
+    fn to(path: &OsStr) -> io::Result<Self> {
+        let connected = || {
+            let socket = UnixDatagram::unbound()?;
+            socket.connect(path)?;
+            io::Result::Ok(socket)
+        };
+        let (patient, hasty) = (connected()?, connected()?);
+        hasty.set_nonblocking(true)?;
+        Ok(Self { patient, hasty })
+    }
+}
+
+/// Sends all further notices through sockets that are connected now, for a process that gives up the right to connect. Without a
+/// supervisor nothing happens.
+///
+/// # Errors
+/// When the supervisor's socket cannot be reached.
+pub fn keep_notices() -> io::Result<()> {
+    if let Some(path) = std::env::var_os("NOTIFY_SOCKET") {
+        // A second call changes nothing: the first sockets still lead to the supervisor.
+        let _ = KEPT.set(Notices::to(&path)?);
+    }
+    Ok(())
+}
+
 /// Tells the supervisor (or systemd) that this role now does its work. Also ends a reload.
 pub fn notify_ready() {
     tell(&[NotifyState::Ready]);
@@ -58,7 +95,11 @@ pub fn notify_watchdog() {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
         return;
     };
-    match beat(&path) {
+    let beaten = match KEPT.get() {
+        Some(kept) => kept.hasty.send(&octets(&[NotifyState::Watchdog])).map(drop),
+        None => beat(&path),
+    };
+    match beaten {
         Err(error) if error.kind() != ErrorKind::WouldBlock => {
             tracing::warn!(%error, "cannot notify the service manager");
         }
@@ -69,8 +110,14 @@ pub fn notify_watchdog() {
 fn beat(path: &OsStr) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
-    socket.send_to(format!("{}\n", NotifyState::Watchdog).as_bytes(), path)?;
+    socket.send_to(&octets(&[NotifyState::Watchdog]), path)?;
     Ok(())
+}
+
+/// A datagram of the protocol (sd_notify(3)): a line for each state.
+fn octets(states: &[NotifyState<'_>]) -> Vec<u8> {
+    let lines = states.iter().map(|state| format!("{state}\n"));
+    lines.collect::<String>().into_bytes()
 }
 
 /// How often [`notify_watchdog`] is due: half the time after which silence kills; `None` when nobody
@@ -81,7 +128,11 @@ pub fn watchdog_interval() -> Option<Duration> {
 
 /// Sends `states` to the socket in `NOTIFY_SOCKET`, if any.
 pub fn tell(states: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(states) {
+    let told = match KEPT.get() {
+        Some(kept) => kept.patient.send(&octets(states)).map(drop),
+        None => sd_notify::notify(states),
+    };
+    if let Err(error) = told {
         tracing::warn!(%error, "cannot notify the service manager");
     }
 }
@@ -91,7 +142,27 @@ mod tests {
     use std::io::ErrorKind;
     use std::os::unix::net::UnixDatagram;
 
-    use super::beat;
+    use sd_notify::NotifyState;
+
+    use super::{Notices, beat, octets};
+
+    /// Such sockets are all that a process behind a filter of system calls has.
+    #[test]
+    fn kept_sockets_carry_notices_without_another_connection() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify.sock");
+        assert!(Notices::to(path.as_os_str()).is_err(), "nobody listens");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        let kept = Notices::to(path.as_os_str()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let states = [NotifyState::Status("kept: no"), NotifyState::Ready];
+        kept.patient.send(&octets(&states)).unwrap();
+        let mut read = [0; 64];
+        let count = socket.recv(&mut read).unwrap();
+        assert_eq!(&read[..count], b"STATUS=kept: no\nREADY=1\n");
+        let full = (0..100_000).find_map(|_| kept.hasty.send(b"WATCHDOG=1\n").err());
+        assert_eq!(full.map(|error| error.kind()), Some(ErrorKind::WouldBlock));
+    }
 
     #[test]
     fn a_supervisor_that_does_not_read_holds_nobody_up() {

@@ -1,12 +1,14 @@
 //! A client of the signer for threads: certificates, and signatures of handshakes.
 
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use vere_net::packets::PacketSocket;
 use vere_net::tls::{Fingerprint, KeyHolder, RemoteCertificates, Shown};
 use vere_signwire::{Answer, Certificate, Frame, Reason, Request};
 
@@ -18,6 +20,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 const CALL: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(2);
 
+/// The octet beside the descriptor of a connection.
+const PASSED: u8 = 1;
+
 /// The certificates of a signer at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificates {
@@ -27,10 +32,32 @@ pub struct Certificates {
     pub shown: Vec<Shown>,
 }
 
+/// How a connection to the signer is made.
+#[derive(Debug)]
+enum Door {
+    /// A socket in the file system.
+    Path(PathBuf),
+    /// A socket by which the signer is given one end of each connection.
+    Passing(PacketSocket),
+}
+
+impl Door {
+    fn connect(&self) -> io::Result<UnixStream> {
+        match self {
+            Self::Path(path) => UnixStream::connect(path),
+            Self::Passing(socket) => {
+                let (own, other) = UnixStream::pair()?;
+                socket.send(&[PASSED], &[other.as_fd()])?;
+                Ok(own)
+            }
+        }
+    }
+}
+
 /// Connections to the signer: one for each simultaneous question.
 #[derive(Debug)]
 pub struct SignerClient {
-    socket: PathBuf,
+    door: Door,
     idle: Mutex<Vec<UnixStream>>,
     number: AtomicU64,
     /// No question is asked before this time.
@@ -41,8 +68,19 @@ impl SignerClient {
     /// Asks the signer at this socket. The first question connects.
     #[must_use]
     pub fn new(socket: &Path) -> Self {
+        Self::by(Door::Path(socket.to_owned()))
+    }
+
+    /// Asks the signer that holds the other end of this socket, for a process that may not connect. The signer answers questions about
+    /// handshakes alone there.
+    #[must_use]
+    pub fn passing(socket: PacketSocket) -> Self {
+        Self::by(Door::Passing(socket))
+    }
+
+    fn by(door: Door) -> Self {
         Self {
-            socket: socket.to_owned(),
+            door,
             idle: Mutex::default(),
             number: AtomicU64::new(1),
             silent_until: Mutex::default(),
@@ -103,7 +141,7 @@ impl SignerClient {
                 answered => return answered,
             }
         }
-        let line = UnixStream::connect(&self.socket)?;
+        let line = self.door.connect()?;
         line.set_read_timeout(Some(PATIENCE))?;
         line.set_write_timeout(Some(PATIENCE))?;
         self.ask_over(line, request)
@@ -270,21 +308,25 @@ mod tests {
         let path = folder.path().join("signer");
         let listener = UnixListener::bind(&path).unwrap();
         std::thread::spawn(move || {
-            while let Ok((mut line, _)) = listener.accept() {
-                for _ in 0..each {
-                    let mut octets = vec![0; 65_536];
-                    let Ok(read @ 1..) = line.read(&mut octets) else {
-                        break;
-                    };
-                    let frame = Frame::read(&octets[..read]).unwrap().unwrap();
-                    let answer = answer(&Request::decode(&frame).unwrap());
-                    let mut out = Vec::new();
-                    answer.encode(frame.number, &mut out);
-                    line.write_all(&out).unwrap();
-                }
+            while let Ok((line, _)) = listener.accept() {
+                answer_all(line, each, answer);
             }
         });
         (folder, SignerClient::new(&path))
+    }
+
+    fn answer_all(mut line: UnixStream, count: usize, answer: fn(&Request<'_>) -> Answer) {
+        for _ in 0..count {
+            let mut octets = vec![0; 65_536];
+            let Ok(read @ 1..) = line.read(&mut octets) else {
+                break;
+            };
+            let frame = Frame::read(&octets[..read]).unwrap().unwrap();
+            let answer = answer(&Request::decode(&frame).unwrap());
+            let mut out = Vec::new();
+            answer.encode(frame.number, &mut out);
+            line.write_all(&out).unwrap();
+        }
     }
 
     fn two(request: &Request<'_>) -> Answer {
@@ -324,6 +366,26 @@ mod tests {
         for _ in 0..5 {
             assert_eq!(client.revision().unwrap(), 7);
         }
+    }
+
+    #[test]
+    fn connections_are_passed_to_a_signer_without_a_name() {
+        let (own, other) = PacketSocket::pair().unwrap();
+        let client = SignerClient::passing(own);
+        let serving = std::thread::spawn(move || {
+            let (_, mut passed) = loop {
+                match other.receive(&mut [0; 8]) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        std::thread::yield_now();
+                    }
+                    received => break received.unwrap().unwrap(),
+                }
+            };
+            answer_all(UnixStream::from(passed.pop().unwrap()), 2, two);
+        });
+        assert_eq!(client.revision().unwrap(), 7);
+        assert_eq!(client.sign(&[3; 32], 0x0807, b"octets").unwrap(), b"octets");
+        serving.join().unwrap();
     }
 
     #[test]

@@ -14,7 +14,9 @@ pub(crate) fn readable(dnsbl: &Dnsbl, config: Option<&Path>) -> Vec<PathBuf> {
     let data = dnsbl.zones.iter().flat_map(|zone| &zone.data);
     let data = data.flat_map(|data| &data.files).map(PathBuf::as_path);
     let accepted = std::env::var_os(ACCEPTED_SETTINGS).map(PathBuf::from);
-    let files = data.chain(config).chain(accepted.as_deref());
+    // Under a supervisor the settings come from a directory of the role alone.
+    let settings = accepted.as_deref().or(config);
+    let files = data.chain(settings);
     let folders = files.flat_map(|file| {
         let real = file.canonicalize().ok();
         let folder = |file: &Path| file.parent().map(Path::to_owned);

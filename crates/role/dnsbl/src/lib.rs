@@ -115,6 +115,7 @@ async fn serve(
     figures.serve(sockets.metrics, &health)?;
     tokio::task::spawn_local(life::beat());
     let mut signals = life::Signals::new()?;
+    entry::keep_notices()?;
     confined::close(confined);
     entry::notify_ready();
     tracing::info!(

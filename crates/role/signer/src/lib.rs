@@ -1,11 +1,14 @@
 //! The signer role: the process with the private keys of signatures and of the certificates at port 25. The signer answers gateway and front over a socket in the file
 //! system, in the protocol of `vere_signwire`. The signer opens no other socket and reads no message.
 //!
-//! Reading order: `keys` (the keys of DKIM in memory, kept as they are on disk), `waiting` (keys whose records are to be looked up), `certificates`, `secrets` (both), `service` (a connection).
+//! The web server, which strangers reach, passes its connections by a socket without a name, and has handshakes signed there and nothing else.
+//!
+//! Reading order: `keys` (the keys of DKIM in memory, kept as they are on disk), `waiting` (keys whose records are to be looked up), `certificates`, `secrets` (both), `service` (a connection), `passed` (connections of the web server).
 
 mod certificates;
 mod error;
 mod keys;
+mod passed;
 mod secrets;
 mod service;
 mod waiting;
@@ -21,7 +24,7 @@ use std::time::Duration;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
-use vere_net::listen::bind_local;
+use vere_net::listen::{Inherited, bind_local};
 use vere_settings::Settings;
 
 use self::error::SignerError;
@@ -49,6 +52,8 @@ pub fn run(settings: &Settings, config: &Path, level: Level) -> Result<(), Failu
 }
 
 fn serve(settings: &Settings, config: &Path, level: &Level) -> Result<(), SignerError> {
+    let mut inherited = Inherited::from_env().map_err(io::Error::other)?;
+    let asking = inherited.take_channel("web-signer");
     keep_memory_private()?;
     let secrets = Arc::new(Secrets::load(settings)?);
     let path = settings.signer_socket();
@@ -58,6 +63,9 @@ fn serve(settings: &Settings, config: &Path, level: &Level) -> Result<(), Signer
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
+    if let Some(asking) = asking {
+        runtime.spawn(passed::accept(asking, Arc::clone(&secrets)));
+    }
     std::thread::Builder::new()
         .name("accept".to_owned())
         .spawn({
@@ -123,7 +131,7 @@ fn accept(listener: &UnixListener, secrets: &Arc<Secrets>) {
         let served = std::thread::Builder::new()
             .name("sign".to_owned())
             .spawn(move || {
-                if let Err(error) = service::serve(stream, &secrets) {
+                if let Err(error) = service::serve(stream, |request| secrets.answer(request)) {
                     tracing::warn!(%error, "connection ended");
                 }
                 count.fetch_sub(1, Ordering::Relaxed);

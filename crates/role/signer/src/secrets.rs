@@ -57,6 +57,14 @@ impl Secrets {
         }
     }
 
+    /// Answers the questions of a process that shows certificates to strangers: neither keys nor signatures of mail.
+    pub(super) fn answer_about_handshakes(&self, request: &Request<'_>) -> Answer {
+        match request {
+            Request::Certificate { .. } | Request::Handshake { .. } => self.answer(request),
+            _ => Answer::Refused(Reason::NoKey),
+        }
+    }
+
     pub(super) fn answer(&self, request: &Request<'_>) -> Answer {
         let answer = match (request, &self.keys, &self.certificates) {
             (Request::Keys { domain }, Some(keys), _) => Some(keys.active(domain)),
@@ -89,5 +97,50 @@ impl Secrets {
             _ => None,
         };
         answer.unwrap_or(Answer::Refused(Reason::NoKey))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vere_dkim::{KeyAlgorithm, KeyStore, StoredKey};
+    use vere_signwire::Algorithm;
+    use vere_units::Timestamp;
+
+    use super::*;
+
+    /// A web server that was taken over had mail signed in the name of every domain.
+    #[test]
+    fn a_process_that_shows_certificates_has_no_mail_signed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keys = folder.path().join("keys");
+        let text = format!(
+            "version = 1\nhostname = \"mx.example.org\"\n[dkim]\nkeys = \"{}\"\n",
+            keys.display()
+        );
+        let settings = Settings::parse(&text, "/etc/vere/vere.toml").expect("settings");
+        let from = Timestamp::from_millis(0);
+        let algorithm = KeyAlgorithm::Ed25519Sha256;
+        let key = StoredKey::generate("example.org", "s", algorithm, 0, from, from);
+        let store = KeyStore::new(&keys);
+        store.add(&key.expect("a key")).expect("written");
+        let secrets = Secrets::load(&settings).expect("a key");
+        let requests = [
+            Request::Keys {
+                domain: "example.org",
+            },
+            Request::Sign {
+                algorithm: Algorithm::Ed25519Sha256,
+                domain: "example.org",
+                selector: "s",
+                octets: b"x",
+            },
+            Request::Waiting,
+        ];
+        for request in &requests {
+            let refused = Answer::Refused(Reason::NoKey);
+            assert_ne!(secrets.answer(request), refused, "{request:?}");
+            let answer = secrets.answer_about_handshakes(request);
+            assert_eq!(answer, refused, "{request:?}");
+        }
     }
 }

@@ -4,8 +4,6 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use vere_signwire::{Answer, Frame, Reason, Request};
 
-use super::secrets::Secrets;
-
 /// Maximum of octets per read.
 const READ_OCTETS: usize = 64 * 1024;
 
@@ -13,7 +11,10 @@ const READ_OCTETS: usize = 64 * 1024;
 ///
 /// # Errors
 /// When the connection breaks, or the input breaks the protocol.
-pub(super) fn serve(mut stream: impl Read + Write, secrets: &Secrets) -> io::Result<()> {
+pub(super) fn serve(
+    mut stream: impl Read + Write,
+    answer: impl Fn(&Request<'_>) -> Answer,
+) -> io::Result<()> {
     let mut unread = Vec::new();
     let mut buffer = vec![0; READ_OCTETS];
     let mut answers = Vec::new();
@@ -26,7 +27,7 @@ pub(super) fn serve(mut stream: impl Read + Write, secrets: &Secrets) -> io::Res
         let mut taken = 0;
         while let Some(frame) = Frame::read(&unread[taken..]).map_err(wrong)? {
             let answer = match Request::decode(&frame) {
-                Ok(request) => secrets.answer(&request),
+                Ok(request) => answer(&request),
                 Err(error) => {
                     tracing::warn!(%error, "request not understood");
                     Answer::Refused(Reason::NotUnderstood)

@@ -6,7 +6,7 @@ use vere_process::settings::ACCEPTED_SETTINGS;
 use vere_sandbox::{Service, Standing, calls};
 use vere_settings::Settings;
 
-/// The directories whose files are read again: the gateway's list and answers, and the settings.
+/// The directories whose files are read again: the gateway's list and answers, and the settings, which have no secrets under a supervisor.
 fn readable(settings: &Settings, config: &Path) -> Vec<PathBuf> {
     let accepted = std::env::var_os(ACCEPTED_SETTINGS).map(PathBuf::from);
     let file = accepted.unwrap_or_else(|| config.to_owned());
@@ -29,6 +29,7 @@ fn service(readable: &[PathBuf]) -> Service<'_> {
             calls::FILES,
             calls::THREADS,
             calls::SERVER,
+            calls::PAIRS,
         ],
         refused: calls::NUMA,
     }

@@ -11,6 +11,9 @@ pub enum WebError {
     /// The settings have no section `[web]`.
     #[error("expected a section [web] in the settings")]
     NoSection,
+    /// The process has no socket by which the signer is asked.
+    #[error("expected a socket of the signer; found none: start the web server by `vere serve`")]
+    NoSigner,
     /// A socket cannot be opened.
     #[error(transparent)]
     Listen(#[from] ListenError),

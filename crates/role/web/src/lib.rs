@@ -26,7 +26,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 use vere_http::server::{Bounds, Terms, serve, serve_with};
+use vere_net::acme::PublishedCertificates;
 use vere_net::listen::{Inherited, ListenOptions};
+use vere_net::packets::PacketSocket;
 use vere_net::tls::{RemoteCertificates, RemoteServer};
 use vere_process::failure::Failure;
 use vere_process::life::{self, Signals};
@@ -56,6 +58,8 @@ struct Sockets {
     https: Vec<StdListener>,
     http: Vec<StdListener>,
     metrics: Vec<StdListener>,
+    /// Connections to the signer are passed here.
+    signer: Option<PacketSocket>,
 }
 
 impl Sockets {
@@ -67,6 +71,7 @@ impl Sockets {
             https: inherited.take_or_bind("https", &web.https, options)?,
             http: inherited.take_or_bind("http", &web.http, options)?,
             metrics: inherited.take_or_bind("metrics-web", metrics, options)?,
+            signer: inherited.take_channel("web-signer"),
         })
     }
 }
@@ -80,7 +85,10 @@ async fn start(settings: &Arc<Settings>, config: &Path, level: Level) -> Result<
     let metrics = Metrics::new();
     let site = Arc::new(Site::new(settings, &metrics)?);
     let bounds = watch::Sender::new(bounds(web));
-    let told = open_to_clients(settings, sockets.https, &site, &bounds)?;
+    let challenges = settings.web_challenge_certificates();
+    let challenges = Arc::new(PublishedCertificates::new(&challenges));
+    let https = (sockets.https, sockets.signer, challenges);
+    let told = open_to_clients(https, &site, &bounds)?;
     open_in_clear(sockets.http, &site, &bounds)?;
     let health = watch::Sender::new(Health::Starting);
     Figures::new(&metrics, &site).serve(sockets.metrics, &health)?;
@@ -90,6 +98,7 @@ async fn start(settings: &Arc<Settings>, config: &Path, level: Level) -> Result<
         async move { site.follow_domains(LOOK).await }
     });
     let mut signals = Signals::new()?;
+    entry::keep_notices()?;
     confined::close(confined);
     told.wait().await;
     entry::notify_ready();
@@ -129,19 +138,23 @@ impl Told {
     }
 }
 
-/// Serves HTTPS, with the certificates of the signer.
+/// Serves HTTPS, with the certificates of the signer, and with those of challenges for authorities that ask for nothing else (RFC 8737).
 fn open_to_clients(
-    settings: &Settings,
-    listeners: Vec<StdListener>,
+    (listeners, signer, challenges): (
+        Vec<StdListener>,
+        Option<PacketSocket>,
+        Arc<PublishedCertificates>,
+    ),
     site: &Arc<Site>,
     bounds: &watch::Sender<Bounds>,
 ) -> Result<Told, WebError> {
     if listeners.is_empty() {
         return Ok(Told(None));
     }
-    let client = Arc::new(SignerClient::new(&settings.signer_socket()));
+    let signer = signer.ok_or(WebError::NoSigner)?;
+    let client = Arc::new(SignerClient::passing(signer));
     let certificates = Arc::new(RemoteCertificates::new(client.clone()));
-    let server = RemoteServer::new(&certificates, None)?;
+    let server = RemoteServer::new(&certificates, Some(challenges))?;
     let (tell, told) = watch::channel(false);
     std::thread::Builder::new()
         .name("certificates".to_owned())
@@ -160,7 +173,12 @@ fn open_to_clients(
         };
         let listener = TcpListener::from_std(listener)?;
         let routes = routes::encrypted(Arc::clone(site));
-        spawn_local(serve_with(listener, terms.clone(), routes, handshake));
+        // Connections wait until the signer has told its certificates: without one each handshake fails.
+        let (told, terms) = (Told(Some(told.clone())), terms.clone());
+        spawn_local(async move {
+            told.wait().await;
+            serve_with(listener, terms, routes, handshake).await;
+        });
     }
     Ok(Told(Some(told)))
 }

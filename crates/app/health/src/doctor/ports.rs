@@ -28,7 +28,7 @@ pub(super) fn rows(settings: &Settings, runs: bool) -> Vec<Row> {
         let (addresses, datagrams) = match address {
             Address::Internet(addresses) => (addresses, false),
             Address::Datagrams { addresses, .. } => (addresses, true),
-            Address::Local { .. } => continue,
+            Address::Local { .. } | Address::Channel(_) => continue,
         };
         for address in addresses {
             let tried = match datagrams {

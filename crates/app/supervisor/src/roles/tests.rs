@@ -102,13 +102,13 @@ fn descriptors_keep_their_names_and_their_order() {
         [
             "spool-a spool-a=spool",
             "spool-b spool-b=spool",
-            "signer ",
+            "signer web-signer=web-signer",
             "store imap=imap imaps=imaps lmtp=lmtp metrics-store=metrics-store",
             "courier-1 ",
             "courier-2 ",
             "gateway sendmail=sendmail smtp=smtp submission=submission submissions=submissions acme=acme \
              acme-tls=acme-tls metrics=metrics",
-            "web https=https http=http metrics-web=metrics-web",
+            "web https=https http=http metrics-web=metrics-web web-signer=web-signer",
         ]
     );
 }

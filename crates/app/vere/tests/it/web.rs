@@ -456,3 +456,29 @@ fn slow_and_endless_requests_end() {
     assert_eq!(setup.fed_by("exec sleep 5 2>&1"), "408");
     assert_eq!(setup.status("https://example.org/"), "200");
 }
+
+/// The web server may connect to nothing. It asks the signer by a socket that outlives both processes.
+#[test]
+fn handshakes_go_on_after_either_process_is_replaced() {
+    if !has_programs() {
+        return;
+    }
+    let setup = Setup::new();
+    let system = System::start(&setup.options);
+    let page = || setup.get("https://mx.example.org/");
+    assert!(page().contains("mx.example.org"));
+    let answers = || {
+        let arguments = ["--fail", "-o", "/dev/null"];
+        let output = setup.curl("https://mx.example.org/", &arguments, "");
+        output.status.success()
+    };
+    for role in ["signer", "web", "signer"] {
+        system.signal_role(role, Signal::SIGKILL);
+        wait_until(role, answers);
+    }
+    // What the process may read has no word of the passwords of the settings, and none of its sockets has a name.
+    let told = system.directory.path().join("data/web/accepted.toml");
+    let told = std::fs::read_to_string(told).expect("the settings");
+    assert!(told.contains("[web]") && !told.contains('#'), "{told}");
+    system.wait_log(&["web server is confined"]);
+}

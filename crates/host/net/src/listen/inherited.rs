@@ -4,11 +4,14 @@ use std::env;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 
 use listenfd::ListenFd;
+use nix::libc;
 use socket2::SockRef;
+
+use crate::packets::PacketSocket;
 
 use super::{ListenError, ListenOptions, bind};
 
@@ -26,6 +29,7 @@ pub struct Inherited {
     sockets: Vec<(String, TcpListener)>,
     local: Vec<(String, UnixListener)>,
     datagrams: Vec<(String, UdpSocket)>,
+    channels: Vec<(String, PacketSocket)>,
 }
 
 impl fmt::Debug for Inherited {
@@ -83,6 +87,15 @@ impl Inherited {
                     self.datagrams.push((name.to_owned(), socket));
                     return Ok(());
                 }
+                if let Ok(Some(socket)) = from.take_custom::<OwnedFd>(
+                    index,
+                    libc::AF_UNIX,
+                    libc::SOCK_SEQPACKET,
+                    "socket of packets",
+                ) {
+                    self.channels.push((name.to_owned(), socket.into()));
+                    return Ok(());
+                }
                 let taken = from.take_unix_listener(index).map_err(|_| not_tcp)?;
                 let socket = checked(taken)?;
                 socket.set_nonblocking(true)?;
@@ -98,7 +111,12 @@ impl Inherited {
         let internet = self.sockets.iter().map(|(name, _)| name.as_str());
         let local = self.local.iter().map(|(name, _)| name.as_str());
         let datagrams = self.datagrams.iter().map(|(name, _)| name.as_str());
-        let mut names: Vec<&str> = internet.chain(local).chain(datagrams).collect();
+        let channels = self.channels.iter().map(|(name, _)| name.as_str());
+        let mut names: Vec<&str> = internet
+            .chain(local)
+            .chain(datagrams)
+            .chain(channels)
+            .collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -118,6 +136,12 @@ impl Inherited {
     pub fn take_local(&mut self, name: &str) -> Option<UnixListener> {
         let place = self.local.iter().position(|(own, _)| own == name)?;
         Some(self.local.swap_remove(place).1)
+    }
+
+    /// Takes the socket of packets of a name, whose other end another process of this system has, if present.
+    pub fn take_channel(&mut self, name: &str) -> Option<PacketSocket> {
+        let place = self.channels.iter().position(|(own, _)| own == name)?;
+        Some(self.channels.swap_remove(place).1)
     }
 
     /// Takes all UDP sockets of a name, in order; the list is empty for an unknown name.
