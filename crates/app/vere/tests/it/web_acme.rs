@@ -1,4 +1,4 @@
-//! Certificates by ACME where a web server has port 80: pebble as the CA, BIND as its name server.
+//! Certificates by ACME where a web server has ports 80 and 443, by each type of challenge: pebble as the CA, BIND as its name server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,22 +28,22 @@ fn pebble() -> Option<PathBuf> {
     found
 }
 
-/// A CA that looks for challenges at a port whatever the name.
+/// A CA that looks for challenges at a port of HTTP or TLS whatever the name.
 struct Ca {
     child: Child,
     address: SocketAddr,
 }
 
 impl Ca {
-    fn start(program: &Path, authority: &Authority, http: SocketAddr, names: SocketAddr) -> Self {
+    fn start(program: &Path, authority: &Authority, ports: [u16; 2], names: SocketAddr) -> Self {
         let own = authority.sign("pebble", &["127.0.0.1"]);
         let address = free_address();
         let config = json!({"pebble": {
             "listenAddress": address.to_string(),
             "certificate": own.certificate,
             "privateKey": own.key,
-            "httpPort": http.port(),
-            "tlsPort": free_address().port(),
+            "httpPort": ports[0],
+            "tlsPort": ports[1],
         }});
         let path = authority.folder().join("pebble.json");
         fs::write(&path, config.to_string()).expect("the configuration");
@@ -106,7 +106,12 @@ fn a_refused_web_name_costs_the_others_nothing() {
         return;
     };
     let [https, http] = [free_address(), free_address()];
-    let ca = Ca::start(&pebble, &authority, http, named.address);
+    let ca = Ca::start(
+        &pebble,
+        &authority,
+        [http.port(), free_address().port()],
+        named.address,
+    );
     let options = Options::default()
         .set("acme.directory", &format!("\"https://{}/dir\"", ca.address))
         .set("acme.root", &quoted(&authority.ca))
@@ -141,4 +146,98 @@ fn a_refused_web_name_costs_the_others_nothing() {
     });
     let listed = run(Command::new("ls").arg(system.directory.path().join("data/acme/names")));
     assert_eq!(listed, "example.org.pem\n");
+}
+
+/// Pebble, BIND with the names of a host and a policy, and a system with these settings of ACME, whose web server has one port alone.
+/// The test ends when the certificates of the host and of the policy are shown.
+fn order(
+    settings: &[(&str, &str)],
+    by_name_server: bool,
+    then: impl FnOnce(&System, SocketAddr, &Named),
+) {
+    let (Some(pebble), Some(_), Some(_)) = (pebble(), program("named"), program("openssl")) else {
+        return;
+    };
+    let authority = Authority::new();
+    let zone = ["mx", "mta-sts"].map(|name| format!("{name}.example.org. IN A 127.0.0.1"));
+    let zones = tempfile::tempdir().expect("a directory");
+    let served = BTreeMap::from([("org", (Signing::None, zone.join("\n")))]);
+    let Some(named) = Named::start(zones.path(), &served) else {
+        return;
+    };
+    let https = free_address();
+    let ports = [free_address().port(), https.port()];
+    let ca = Ca::start(&pebble, &authority, ports, named.address);
+    let mut options = Options::default()
+        .set("acme.directory", &format!("\"https://{}/dir\"", ca.address))
+        .set("acme.root", &quoted(&authority.ca))
+        .set("web.https", &format!("[\"{https}\"]"))
+        .set("web.http", "[]")
+        .record("mx.example.org A 127.0.0.1")
+        .record("mta-sts.example.org A 127.0.0.1");
+    for (key, value) in settings {
+        options = options.set(key, value);
+    }
+    if by_name_server {
+        options = options.set("acme.dns_server", &format!("\"{}\"", named.address));
+    }
+    let system = System::start(&options);
+    for name in ["mx.example.org", "mta-sts.example.org"] {
+        wait_until(name, || shown(https, name).contains(&format!("DNS:{name}")));
+    }
+    then(&system, https, &named);
+}
+
+/// The web server has port 443, and no other listener was possible there.
+#[test]
+fn a_certificate_is_ordered_by_a_handshake_with_the_web_server() {
+    let settings = [
+        ("acme.challenge", "\"tls-alpn-01\""),
+        ("acme.tls_listen", "[]"),
+    ];
+    order(&settings, false, |system, https, _| {
+        let certificates = system.directory.path().join("data/web/certificates");
+        wait_until("the end of the orders", || {
+            fs::read_dir(&certificates)
+                .expect("the directory")
+                .next()
+                .is_none()
+        });
+        // Without an open challenge the protocol of challenges shows nothing, not even the certificate of the name.
+        let asked = |protocol: &str| {
+            let mut client = Command::new("openssl");
+            let address = https.to_string();
+            client.args(["s_client", "-connect", &address, "-alpn", protocol]);
+            client.args(["-servername", "mx.example.org"]);
+            let output = output_of(&mut client, "Q\n");
+            String::from_utf8_lossy(&output.stdout).contains("BEGIN CERTIFICATE")
+        };
+        assert!(asked("http/1.1"));
+        assert!(!asked("acme-tls/1"));
+    });
+}
+
+#[test]
+fn a_certificate_is_ordered_by_records_of_the_name_server() {
+    let settings = [
+        ("acme.challenge", "\"dns-01\""),
+        ("acme.dns_wait", "\"0s\""),
+    ];
+    order(&settings, true, |_, _, named| {
+        if program("dig").is_none() {
+            return;
+        }
+        wait_until("the removal of the records", || {
+            ["mx", "mta-sts"].iter().all(|name| {
+                let mut dig = Command::new("dig");
+                dig.args(["@127.0.0.1", "-p", &named.address.port().to_string()]);
+                dig.args([
+                    "+short",
+                    "TXT",
+                    &format!("_acme-challenge.{name}.example.org"),
+                ]);
+                run(&mut dig).trim().is_empty()
+            })
+        });
+    });
 }

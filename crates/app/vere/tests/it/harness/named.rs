@@ -55,9 +55,14 @@ impl Named {
             if let Some(key) = key {
                 root += &tools.ds(&origin, &key, *signing);
             }
+            // Updates would break the signatures of a signed file.
+            let updates = match signing {
+                Signing::None => "allow-update { 127.0.0.1; };",
+                _ => "",
+            };
             let _ = writeln!(
                 served,
-                "zone \"{origin}\" {{ type primary; file \"{file}\"; }};"
+                "zone \"{origin}\" {{ type primary; file \"{file}\"; {updates} }};"
             );
         }
         let (file, key) = tools.sign(".", &zone(".", &root), Signing::Good);
