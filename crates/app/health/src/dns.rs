@@ -9,6 +9,7 @@ pub mod records;
 mod served;
 mod show;
 mod subject;
+mod web;
 
 use std::net::IpAddr;
 use std::process::ExitCode;
@@ -167,6 +168,11 @@ fn subject(args: &CheckArgs, settings: &Settings, domain: String) -> Result<Subj
         keys: keys::of(settings, &domain)?,
         signs: settings.dkim.is_some(),
         lists,
+        // Another domain than a local one may be checked where no directory is.
+        reports: records::has_reports(settings, &domain)
+            .unwrap_or_default()
+            .then(|| format!("{}@{domain}", records::REPORTS)),
+        web: web_server(settings),
         authority: settings.acme.as_ref().map(|acme| acme.directory.clone()),
         ports: [
             (
@@ -187,6 +193,15 @@ fn subject(args: &CheckArgs, settings: &Settings, domain: String) -> Result<Subj
             ),
         ],
         domain,
+    })
+}
+
+fn web_server(settings: &Settings) -> Option<subject::WebServer> {
+    let web = settings.web.as_ref()?;
+    Some(subject::WebServer {
+        port: web.https.first()?.port(),
+        has_policy: web.mta_sts.is_some(),
+        roots: settings.delivery.ca.clone(),
     })
 }
 
@@ -215,6 +230,7 @@ async fn records(subject: &Subject) -> Vec<Row> {
     rows.push(policies::dmarc(subject).await);
     rows.push(policies::caa(subject).await);
     rows.extend(names::services(subject).await);
+    rows.extend(web::names(subject).await);
     rows.extend(names::lists(subject).await);
     rows
 }
@@ -223,6 +239,7 @@ async fn all(subject: &Subject, args: &CheckArgs, outbound: &Outbound) -> Vec<Ro
     let mut rows = records(subject).await;
     if !args.records_only {
         rows.extend(policies::mta_sts(subject, outbound).await);
+        rows.extend(web::certificates(subject).await);
         rows.extend(connections::incoming(subject, outbound).await);
         rows.push(connections::outgoing(&args.probe, outbound).await);
     }

@@ -9,7 +9,7 @@
 //! No`, is spared the demands of the recipient's domain, not those of the settings.
 
 use vere_net::resolver::TlsaAnswer;
-use vere_net::sts::{Mode, StsAnswer};
+use vere_net::sts::{FetchError, Mode, Policy, StsAnswer};
 use vere_net::tls::{Dane, PeerCertificate, TlsInfo, Tlsa};
 use vere_queue::TlsWish;
 use vere_settings::TlsMode;
@@ -115,6 +115,14 @@ impl Outbound {
     /// What is known of a domain's MTA-STS policy, for a person who asks.
     pub async fn sts_answer(&self, domain: &str) -> StsAnswer {
         self.sts.policy(domain).await
+    }
+
+    /// Fetches the MTA-STS policy of a domain that perhaps no record announces, for a person who asks.
+    ///
+    /// # Errors
+    /// The reason why there is no policy.
+    pub async fn fetched_policy(&self, domain: &str) -> Result<Policy, FetchError> {
+        self.sts.fetched(domain).await
     }
 
     /// Looks up the TLSA records of a host, if DNSSEC proves both the records and the MX.

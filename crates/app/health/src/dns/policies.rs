@@ -96,9 +96,11 @@ fn not_passed(subject: &Subject, address: IpAddr, result: SpfResult) -> Row {
 /// Whether receivers know what to do with forged mail.
 pub(super) async fn dmarc(subject: &Subject) -> Row {
     const CHECK: &str = "dmarc";
-    let (domain, name) = (&subject.domain, format!("_dmarc.{}", subject.domain));
-    let remedy =
-        format!("publish: {name}. TXT \"v=DMARC1; p=none; rua=mailto:postmaster@{domain}\"");
+    let name = format!("_dmarc.{}", subject.domain);
+    // Without an address that is meant for reports nobody would read them.
+    let reports = subject.reports.as_ref();
+    let reports = reports.map_or_else(String::new, |to| format!("; rua=mailto:{to}"));
+    let remedy = format!("publish: {name}. TXT \"v=DMARC1; p=none{reports}\"");
     let texts = match subject.texts(CHECK, &name, "v=DMARC1").await {
         Ok(texts) => texts,
         Err(row) => return row,
@@ -197,12 +199,7 @@ pub(super) async fn mta_sts(subject: &Subject, outbound: &Outbound) -> Vec<Row> 
     let (domain, host) = (&subject.domain, &subject.hostname);
     let name = format!("_mta-sts.{domain}");
     match subject.texts(CHECK, &name, "v=STSv1").await {
-        Ok(texts) if texts.is_empty() => {
-            return vec![Row::ok(
-                CHECK,
-                "no policy: TLS to this domain is as good as each sender wants",
-            )];
-        }
+        Ok(texts) if texts.is_empty() => return vec![unannounced(subject, outbound).await],
         Ok(_) => {}
         Err(row) => return vec![row],
     }
@@ -230,4 +227,27 @@ pub(super) async fn mta_sts(subject: &Subject, outbound: &Outbound) -> Vec<Row> 
             format!("add the line \"mx: {host}\" to the policy, and change the id in {name}"),
         ),
     }]
+}
+
+/// The policy of a domain without the record by which senders learn of it: whether it can be fetched already.
+async fn unannounced(subject: &Subject, outbound: &Outbound) -> Row {
+    const CHECK: &str = "mta-sts";
+    const NONE: &str = "no policy: TLS to this domain is as good as each sender wants";
+    let domain = &subject.domain;
+    if !subject.web.as_ref().is_some_and(|web| web.has_policy) {
+        return Row::ok(CHECK, NONE);
+    }
+    match outbound.fetched_policy(domain).await {
+        Ok(policy) => Row::ok(
+            CHECK,
+            format!(
+                "the policy (mode {}) can be fetched; senders look for it with: _mta-sts.{domain}. TXT \"v=STSv1; id=1\"",
+                policy.mode.as_str()
+            ),
+        ),
+        Err(error) => Row::ok(
+            CHECK,
+            format!("{NONE}; the policy of the web server cannot be fetched yet: {error}"),
+        ),
+    }
 }

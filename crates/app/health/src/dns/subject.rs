@@ -1,6 +1,7 @@
 //! The checked domain, with the facts that the machine knows.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use nix::ifaddrs::getifaddrs;
 use vere_dkim::StoredKey;
@@ -33,8 +34,23 @@ pub(super) struct Subject {
     pub(super) lists: Vec<String>,
     /// The directory of the authority (ACME), if one issues the certificate.
     pub(super) authority: Option<String>,
+    /// The address for reports of other systems, if the domain has such an account or alias.
+    pub(super) reports: Option<String>,
+    /// The web server, if one serves the web names of the domain.
+    pub(super) web: Option<WebServer>,
     /// Services with SRV records, and the ports of running services.
     pub(super) ports: [(&'static str, Option<u16>); 2],
+}
+
+/// The web server of this machine, as the checks need it.
+#[derive(Debug, Clone)]
+pub(super) struct WebServer {
+    /// The port of HTTPS at this machine.
+    pub(super) port: u16,
+    /// Whether the server has an MTA-STS policy.
+    pub(super) has_policy: bool,
+    /// Roots for the certificates that clients see; `None` for the system's.
+    pub(super) roots: Option<PathBuf>,
 }
 
 impl Subject {

@@ -24,6 +24,8 @@ _dmarc.example.org TXT "v=DMARC1; p=none; rua=mailto:postmaster@example.org"
 example.org CAA 0 issue "letsencrypt.org"
 _submissions._tcp.example.org SRV 0 1 465 mx.example.org
 _imaps._tcp.example.org SRV 0 1 993 mx.example.org
+mta-sts.example.org A 198.51.100.7
+autoconfig.example.org A 198.51.100.7
 listed.test A 127.0.0.2
 "#;
 
@@ -48,6 +50,12 @@ fn subject(key: StoredKey, zone: Zone) -> Subject {
         keys: vec![key],
         signs: true,
         lists: vec!["list.test".to_owned()],
+        reports: None,
+        web: Some(subject::WebServer {
+            port: 443,
+            has_policy: true,
+            roots: None,
+        }),
         authority: Some("https://acme-v02.api.letsencrypt.org/directory".to_owned()),
         ports: [("_submissions._tcp", Some(465)), ("_imaps._tcp", Some(993))],
     }
@@ -72,7 +80,16 @@ async fn a_zone_without_faults_has_no_finding() {
     let mut checks: Vec<&str> = rows.iter().map(|row| row.check).collect();
     checks.dedup();
     let all = [
-        "host", "reverse", "mx", "spf", "dkim", "dmarc", "caa", "srv", "lists",
+        "host",
+        "reverse",
+        "mx",
+        "spf",
+        "dkim",
+        "dmarc",
+        "caa",
+        "srv",
+        "web names",
+        "lists",
     ];
     assert_eq!(checks, all);
     let text = show::in_text(&[("example.org".to_owned(), rows)]);
@@ -89,6 +106,20 @@ type Fault = (
 );
 
 const FAULTS: &[Fault] = &[
+    (
+        "autoconfig.example.org A 198.51.100.7",
+        "autoconfig.example.org A 198.51.100.9",
+        "web names",
+        "autoconfig.example.org leads to 198.51.100.9",
+        "publish: autoconfig.example.org. CNAME mx.example.org.",
+    ),
+    (
+        "mta-sts.example.org A 198.51.100.7",
+        "mta-sts.example.org FAIL",
+        "web names",
+        "mta-sts.example.org cannot be looked up",
+        "name servers",
+    ),
     (
         "mx.example.org A 198.51.100.7",
         "mx.example.org A 198.51.100.8",
@@ -303,6 +334,53 @@ async fn each_fault_of_a_zone_is_found_with_its_remedy() {
         assert!(said.contains(remedy), "{to}: {row:?}");
         assert!(rows.len() <= ROWS_MAX, "{to}: {rows:#?}");
     }
+}
+
+/// The remedy named the postmaster, who reads no XML.
+#[tokio::test]
+async fn reports_are_suggested_where_an_address_is_meant_for_them() {
+    let key = key();
+    let remedy = async |reports: Option<&str>| {
+        let zone = zone(&key, "_dmarc.example.org TXT", "_dmarc2.example.org TXT");
+        let mut subject = subject(key.clone(), zone);
+        subject.reports = reports.map(str::to_owned);
+        policies::dmarc(&subject).await.remedy.unwrap()
+    };
+    let without = remedy(None).await;
+    assert!(without.ends_with("\"v=DMARC1; p=none\""), "{without}");
+    let with = remedy(Some("reports@example.org")).await;
+    assert!(
+        with.ends_with("\"v=DMARC1; p=none; rua=mailto:reports@example.org\""),
+        "{with}"
+    );
+}
+
+/// Nobody answers at the port.
+#[tokio::test]
+async fn a_web_name_without_a_valid_certificate_is_found() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let zone = Zone::parse("mta-sts.example.org A 127.0.0.1").unwrap();
+    let mut subject = subject(key(), zone);
+    subject.addresses = vec!["127.0.0.1".parse().unwrap()];
+    let port = listener.local_addr().unwrap().port();
+    subject.web = Some(subject::WebServer {
+        port,
+        has_policy: true,
+        roots: None,
+    });
+    drop(listener);
+    let rows = web::certificates(&subject).await;
+    let [row] = rows.as_slice() else {
+        panic!("{rows:#?}");
+    };
+    assert_eq!(row.level, Level::Critical);
+    assert!(
+        row.text
+            .contains("no valid certificate for mta-sts.example.org"),
+        "{row:?}"
+    );
+    subject.web = None;
+    assert!(web::certificates(&subject).await.is_empty() && web::names(&subject).await.is_empty());
 }
 
 #[tokio::test]

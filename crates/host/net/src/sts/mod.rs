@@ -142,6 +142,15 @@ impl Sts {
         }
     }
 
+    /// Fetches the policy of a domain now, whether or not a record announces the policy. Nothing is kept.
+    ///
+    /// # Errors
+    /// The reason why there is no policy.
+    pub async fn fetched(&self, domain: &str) -> Result<Policy, FetchError> {
+        let (https, port) = lock(&self.shared.https).clone();
+        fetch::fetch(&self.shared.resolver, &https, domain, port).await
+    }
+
     /// Fetches policies again before they expire, also of domains without mail at the moment; to be called
     /// every hour or so.
     pub async fn refresh(&self) {
