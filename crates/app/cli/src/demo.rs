@@ -155,6 +155,7 @@ fn sink(address: SocketAddr, dir: &Path) -> Result<Role, Failure> {
             command
         }),
         listeners: Vec::new(),
+        log: None,
         readiness: Readiness::Spawned,
         reloads: false,
     })

@@ -115,7 +115,13 @@ pub fn run_with(
     privileges::make_data(&settings)?;
     // Before any access to sockets or settings of a system that may be running already.
     let _lock = DataLock::take(&settings.data)?;
-    let opened = listeners::open(&settings)?;
+    let bound = listeners::open(&settings)?;
+    if let (Some(level), Some(log)) = (&extra.level, &bound.log) {
+        let log = log
+            .try_clone()
+            .map_err(SupervisorError::system("copy the socket of the log"))?;
+        level.export(log.into());
+    }
     let text = settings::read(config_path)?;
     let executable =
         std::env::current_exe().map_err(SupervisorError::system("find the program's own file"))?;
@@ -129,7 +135,7 @@ pub fn run_with(
         &executable,
         config_path,
         snapshot.path(),
-        opened,
+        bound,
     ));
     let plan = Plan {
         roles,

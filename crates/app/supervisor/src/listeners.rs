@@ -29,12 +29,22 @@ pub(super) struct Opened {
     pub(super) listeners: Vec<Listener>,
 }
 
+/// The processes to start, and the socket of the log.
+#[derive(Debug)]
+pub(super) struct Bound {
+    /// The processes, in start order.
+    pub(super) opened: Vec<Opened>,
+    /// The end of the processes that write the log, if another process sends the log to a collector.
+    pub(super) log: Option<Arc<OwnedFd>>,
+}
+
 /// Takes the sockets from systemd by the names of the sections, and binds the rest. Returns the processes in start
 /// order.
 ///
 /// Roles bind in the reverse order, so that an error names the service of clients first.
-pub(super) fn open(settings: &Settings) -> Result<Vec<Opened>, SupervisorError> {
+pub(super) fn open(settings: &Settings) -> Result<Bound, SupervisorError> {
     let mut inherited = Inherited::from_env().map_err(|source| wrong("systemd", source))?;
+    let mut channels = Channels::default();
     let mut roles = Vec::new();
     for spec in roles::in_start_order().into_iter().rev() {
         let mut processes = Vec::new();
@@ -44,7 +54,6 @@ pub(super) fn open(settings: &Settings) -> Result<Vec<Opened>, SupervisorError> 
                 continue;
             }
             processes.push(Opened {
-    let mut channels = Channels::default();
                 spec,
                 instance: instance.name,
                 listeners,
@@ -58,12 +67,16 @@ pub(super) fn open(settings: &Settings) -> Result<Vec<Opened>, SupervisorError> 
             "systemd passed a socket that no section of the settings has"
         );
     }
-    Ok(roles.into_iter().rev().flatten().collect())
+    Ok(Bound {
+        opened: roles.into_iter().rev().flatten().collect(),
+        log: channels.asking(roles::LOG),
+    })
 }
 
 /// The sockets of a process.
 fn listeners(
     inherited: &mut Inherited,
+    channels: &mut Channels,
     instance: &Instance,
 ) -> Result<Vec<Listener>, SupervisorError> {
     let mut listeners = Vec::new();
@@ -79,7 +92,6 @@ fn listeners(
     Ok(listeners)
 }
 
-    channels: &mut Channels,
 fn bound(inherited: &mut Inherited, socket: &Socket) -> Result<Vec<Listener>, SupervisorError> {
     let section = socket.section.as_str();
     let descriptors: Vec<OwnedFd> = match &socket.address {
@@ -96,6 +108,7 @@ fn bound(inherited: &mut Inherited, socket: &Socket) -> Result<Vec<Listener>, Su
                 .map(UdpSocket::into)
                 .collect()
         }
+        Address::Channel(_) => Vec::new(),
         Address::Local { path, mode } => vec![local(inherited, section, path, *mode)?.into()],
     };
     let listener = |descriptor| Listener {
@@ -105,19 +118,6 @@ fn bound(inherited: &mut Inherited, socket: &Socket) -> Result<Vec<Listener>, Su
     Ok(descriptors.into_iter().map(listener).collect())
 }
 
-fn wrong(section: &str, source: ListenError) -> SupervisorError {
-    SupervisorError::Listen {
-        section: section.to_owned(),
-        Address::Channel(_) => Vec::new(),
-        source,
-    }
-}
-
-/// A socket in the file system: the socket from systemd with the given name, or a new socket.
-fn local(
-    inherited: &mut Inherited,
-    name: &str,
-    path: &Path,
 /// Pairs of sockets between roles, by name.
 #[derive(Debug, Default)]
 struct Channels(BTreeMap<&'static str, [Arc<OwnedFd>; 2]>);
@@ -152,6 +152,18 @@ impl Channels {
     }
 }
 
+fn wrong(section: &str, source: ListenError) -> SupervisorError {
+    SupervisorError::Listen {
+        section: section.to_owned(),
+        source,
+    }
+}
+
+/// A socket in the file system: the socket from systemd with the given name, or a new socket.
+fn local(
+    inherited: &mut Inherited,
+    name: &str,
+    path: &Path,
     mode: u32,
 ) -> Result<UnixListener, SupervisorError> {
     if let Some(socket) = inherited.take_local(name) {

@@ -4,6 +4,7 @@
 //! check-config` prints the sum, the unit's `MemoryMax` is derived from the sum, and `vere bench trouble` compares
 //! the sum with the memory of a running system.
 
+use vere_process::web_names;
 use vere_settings::{FilterKind, FilterSettings, Limits, Settings};
 use vere_units::ByteSize;
 
@@ -27,6 +28,12 @@ const DNSBL_CONNECTION: u64 = 96 * 1024;
 const WEB: u64 = 64 * MIB;
 /// A connection to the web server with TLS and the answer, beside the request.
 const WEB_CONNECTION: u64 = 64 * 1024;
+/// The certificate of a domain: a chain of 4 KiB and a key under each of three names, in use and on the wire, twice during a replacement.
+const CERTIFICATE: u64 = 64 * 1024;
+/// Certificates that count without any file.
+const DOMAINS_MIN: usize = 100;
+/// 20,000 records that wait, of 16 MiB as packets, and a request.
+const OTLP: u64 = 96 * MIB;
 const GATEWAY: u64 = 64 * MIB;
 const STORE: u64 = 64 * MIB;
 const NODE: u64 = 48 * MIB;
@@ -112,8 +119,26 @@ pub(super) fn supervisor() -> Vec<MemoryPart> {
     vec![program(SUPERVISOR)]
 }
 
-pub(super) fn signer(_: &Settings) -> Vec<MemoryPart> {
-    vec![program(SIGNER)]
+pub(super) fn otlp(_: &Settings) -> Vec<MemoryPart> {
+    vec![program(OTLP)]
+}
+
+pub(super) fn signer(settings: &Settings) -> Vec<MemoryPart> {
+    let mut parts = vec![program(SIGNER)];
+    parts.extend(certificates(settings));
+    parts
+}
+
+/// The certificates of web names, in the signer and in each process that shows them: twice as many as there are files now, since domains
+/// are added while the system runs.
+fn certificates(settings: &Settings) -> Option<MemoryPart> {
+    settings.web.as_ref()?;
+    let most = web_names::FILES_MAX;
+    let files = web_names::count(settings).saturating_mul(2);
+    let files = files.clamp(DOMAINS_MIN, most);
+    let files = u64::try_from(files).unwrap_or(u64::MAX);
+    let octets = files.saturating_mul(CERTIFICATE);
+    Some(part("web.https", "certificates of web names", octets))
 }
 
 pub(super) fn broker(settings: &Settings) -> Vec<MemoryPart> {
@@ -198,7 +223,9 @@ pub(super) fn workers(settings: &Settings) -> Vec<MemoryPart> {
 }
 
 pub(super) fn front(settings: &Settings) -> Vec<MemoryPart> {
-    vec![program(FRONT), connections(&settings.limits)]
+    let mut parts = vec![program(FRONT), connections(&settings.limits)];
+    parts.extend(certificates(settings));
+    parts
 }
 
 pub(super) fn dnsbl(settings: &Settings) -> Vec<MemoryPart> {
@@ -222,14 +249,16 @@ pub(super) fn web(settings: &Settings) -> Vec<MemoryPart> {
     let octets = web.header_size_max.as_u64() + web.body_size_max.as_u64() + WEB_CONNECTION;
     let listeners = u64::from(!web.https.is_empty()) + u64::from(!web.http.is_empty());
     let connections = u64::from(web.connections_max) * listeners;
-    vec![
+    let mut parts = vec![
         program(WEB),
         part(
             "web.connections_max",
             "connections",
             connections.saturating_mul(octets),
         ),
-    ]
+    ];
+    parts.extend(certificates(settings));
+    parts
 }
 
 pub(super) fn x400(settings: &Settings) -> Vec<MemoryPart> {

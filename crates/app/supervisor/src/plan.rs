@@ -5,8 +5,9 @@ use std::process::Command;
 
 use vere_process::settings::ACCEPTED_SETTINGS;
 
-use crate::listeners::Opened;
+use crate::listeners::{Bound, Opened};
 use crate::role::{Listener, Readiness, Role};
+use crate::roles::OTLP;
 use crate::snapshot::path_for;
 
 /// Builds the roles in the given order, the start order.
@@ -14,7 +15,7 @@ pub(super) fn roles(
     executable: &Path,
     config_path: &Path,
     accepted: &Path,
-    opened: Vec<Opened>,
+    Bound { opened, log }: Bound,
 ) -> Vec<Role> {
     let program = Program {
         executable: executable.to_owned(),
@@ -28,7 +29,12 @@ pub(super) fn roles(
             opened.spec.arguments(instance),
         );
         let accepted = path_for(opened.spec.name, &program.accepted);
-        program.role(name, arguments, accepted, opened.listeners)
+        // The process that sends the log would feed itself.
+        let log = log.clone().filter(|_| opened.spec.name != OTLP);
+        Role {
+            log,
+            ..program.role(name, arguments, accepted, opened.listeners)
+        }
     };
     opened.into_iter().map(role).collect()
 }
@@ -64,6 +70,7 @@ impl Program {
             name,
             command: Box::new(command),
             listeners,
+            log: None,
             readiness: Readiness::Notified,
             reloads: true,
         }
@@ -91,7 +98,10 @@ mod tests {
             Path::new("/usr/bin/vere"),
             Path::new("/etc/vere/vere.toml"),
             Path::new("/var/lib/vere/accepted.toml"),
-            opened.collect(),
+            Bound {
+                opened: opened.collect(),
+                log: None,
+            },
         );
         let lines: Vec<String> = roles
             .iter()

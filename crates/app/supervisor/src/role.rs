@@ -11,6 +11,7 @@ use std::time::Duration;
 use command_fds::{CommandFdExt, FdMapping};
 
 use vere_process::entry::SUPERVISOR_PID;
+use vere_process::log::LOG_CHANNEL;
 
 /// Environment variable with the names of the inherited listeners, separated by colons: the first
 /// is descriptor 3, the next 4, and so on; `LISTEN_FDS` has the number of listeners.
@@ -51,6 +52,8 @@ pub struct Role {
     pub command: CommandBuilder,
     /// Listening sockets handed to every new process of the role.
     pub listeners: Vec<Listener>,
+    /// The socket of the log, which becomes the standard input; `None` keeps that of the supervisor.
+    pub log: Option<Arc<OwnedFd>>,
     /// The way of the role to report readiness.
     pub readiness: Readiness,
     /// Whether SIGHUP makes the role read the settings again.
@@ -90,6 +93,11 @@ impl Role {
         command
             .fd_mappings(self.descriptors()?)
             .map_err(io::Error::other)?;
+        command.env_remove(LOG_CHANNEL);
+        if let Some(log) = &self.log {
+            command.stdin(log.try_clone()?);
+            command.env(LOG_CHANNEL, std::process::id().to_string());
+        }
         command.process_group(0);
         command.spawn()
     }

@@ -8,8 +8,23 @@ use crate::spec::{Address, End, Instance, RoleSpec, Socket};
 /// Permissions of a socket that every user of the machine may connect to.
 const FOR_EVERYBODY: u32 = 0o666;
 
+/// The role that sends the log to a collector.
+pub(super) const OTLP: &str = "otlp";
+/// The name of its socket, by which the log arrives.
+pub(super) const LOG: &str = "log";
+
 /// Every role of the program. Among roles that do not wait for each other the order of the rows decides.
 pub static ROLES: &[RoleSpec] = &[
+    RoleSpec {
+        // Started first and stopped last, so that it has the last lines of the others.
+        name: OTLP,
+        about: "The process that sends the log to a collector",
+        after: &[],
+        option: None,
+        section: Some("log"),
+        instances: otlp,
+        memory: memory::otlp,
+    },
     RoleSpec {
         name: "spool",
         about: "A spool node",
@@ -212,6 +227,22 @@ fn nodes(settings: &Settings) -> Vec<Instance> {
     here.map(instance).collect()
 }
 
+fn otlp(settings: &Settings) -> Vec<Instance> {
+    let instance = |_| Instance {
+        sockets: vec![
+            Socket::internet("metrics-otlp", settings.metrics.otlp.as_slice()),
+            Socket {
+                section: LOG.to_owned(),
+                name: LOG,
+                address: Address::Channel(End::Answering),
+                beside: false,
+            },
+        ],
+        ..Instance::default()
+    };
+    settings.log.otlp.iter().map(instance).collect()
+}
+
 fn signer(settings: &Settings) -> Vec<Instance> {
     let has_https = settings
         .web
@@ -287,11 +318,14 @@ fn dnsbl(settings: &Settings) -> Vec<Instance> {
 
 fn web(settings: &Settings) -> Vec<Instance> {
     let instance = |web: &Web| Instance {
-        sockets: vec![
+        sockets: [
             Socket::internet("https", &web.https),
             Socket::internet("http", &web.http),
             Socket::internet("metrics-web", settings.metrics.web.as_slice()),
-        ],
+        ]
+        .into_iter()
+        .chain((!web.https.is_empty()).then(|| questions(End::Asking)))
+        .collect(),
         ..Instance::default()
     };
     settings.web.as_ref().map(instance).into_iter().collect()
@@ -321,15 +355,12 @@ fn store(settings: &Settings) -> Vec<Instance> {
         ..Socket::internet("metrics-store", settings.metrics.store.as_slice())
     };
     vec![Instance {
-        sockets: [
+        sockets: vec![
             Socket::internet("imap", &settings.imap.listen),
             Socket::internet("imaps", &settings.imaps.listen),
             Socket::internet("lmtp", &settings.lmtp.listen),
             metrics,
-        ]
-        .into_iter()
-        .chain((!web.https.is_empty()).then(|| questions(End::Asking)))
-        .collect(),
+        ],
         needs_socket: true,
         ..Instance::default()
     }]

@@ -6,6 +6,12 @@ use vere_cli::{Roles, Run};
 pub(crate) const ROLES: Roles = Roles {
     run: &[
         (
+            "otlp",
+            Run::Supervised(|start| {
+                vere_role_otlp::run(&start.settings, &start.config, &start.level)
+            }),
+        ),
+        (
             "spool",
             Run::Supervised(|start| {
                 let reload = (start.config, start.level);

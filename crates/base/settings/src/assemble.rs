@@ -78,6 +78,16 @@ impl Assembly {
         assembly
     }
 
+    fn log(&self) -> Log {
+        Log {
+            level: self.choice("log.level", log_level),
+            format: self.choice("log.format", log_format),
+            otlp: self.maybe("log.otlp"),
+            otlp_headers: self.maybe_path("log.otlp_headers"),
+            otlp_ca: self.maybe_path("log.otlp_ca"),
+        }
+    }
+
     fn settings(self) -> (Settings, Document) {
         let tls = self.choice("delivery.tls", tls_mode);
         let port = self.need("delivery.port");
@@ -137,10 +147,7 @@ impl Assembly {
             },
             metrics: self.metrics(),
             backup: self.backup(),
-            log: Log {
-                level: self.choice("log.level", log_level),
-                format: self.choice("log.format", log_format),
-            },
+            log: self.log(),
             control: Control {
                 socket: self.path("control.socket"),
             },

@@ -154,6 +154,7 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
         ("metrics.dnsbl", &settings.metrics.dnsbl),
         ("metrics.x400", &settings.metrics.x400),
         ("metrics.web", &settings.metrics.web),
+        ("metrics.otlp", &settings.metrics.otlp),
     ];
     let metrics = metrics
         .into_iter()

@@ -20,6 +20,8 @@ pub struct Metrics {
     pub x400: Option<SocketAddr>,
     /// The address of the web server's metrics listener.
     pub web: Option<SocketAddr>,
+    /// The address of the metrics listener of the process that sends the log to a collector.
+    pub otlp: Option<SocketAddr>,
 }
 
 /// Watching over backups.
@@ -36,6 +38,12 @@ pub struct Log {
     pub level: LogLevel,
     /// Their form.
     pub format: LogFormat,
+    /// The base URL of a collector of OTLP over HTTP, to which the log goes as well.
+    pub otlp: Option<String>,
+    /// A file with header fields of requests to the collector.
+    pub otlp_headers: Option<PathBuf>,
+    /// A PEM file of roots for the collector's certificate.
+    pub otlp_ca: Option<PathBuf>,
 }
 
 /// Importance of an event.

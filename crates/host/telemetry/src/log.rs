@@ -19,7 +19,6 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -30,63 +29,29 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
-use vere_units::Timestamp;
 
 use crate::trace::{cut, escape, is_plain};
 
+mod level;
+mod record;
+mod values;
 mod writer;
 
+pub use level::LogLevel;
+pub use record::{Exports, FieldValue, LogRecord, PACKET_OCTETS_MAX};
+pub use values::VALUE_OCTETS_MAX;
 pub use writer::{MAIL_TARGET, write_at_once};
+
+use record::ExportLayer;
+use values::{REDACTED, is_secret, now};
 
 use writer::Lines;
 
-/// Octets kept of a value.
-pub const VALUE_OCTETS_MAX: usize = 2048;
 /// The usual size of a line.
 const LINE_OCTETS: usize = 512;
-/// Takes the place of a secret.
-const REDACTED: &str = "[redacted]";
-/// A field is secret when its name contains one of these texts.
-const SECRET_NAMES: [&str; 6] = [
-    "password",
-    "passwd",
-    "secret",
-    "credential",
-    "private_key",
-    "authorization",
-];
-
 /// The environment variable with directives for parts of the program, such as
 /// `info,vere_smtp=trace`; a set variable overrides the level in the settings.
 pub const DIRECTIVES_VARIABLE: &str = "VERE_LOG";
-
-/// Importance of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum LogLevel {
-    /// An operator must act.
-    Error,
-    /// Something is odd.
-    Warn,
-    /// The outcome of each message, recipient and login.
-    #[default]
-    Info,
-    /// Steps of transactions.
-    Debug,
-    /// The protocol itself.
-    Trace,
-}
-
-impl From<LogLevel> for LevelFilter {
-    fn from(level: LogLevel) -> Self {
-        match level {
-            LogLevel::Error => Self::ERROR,
-            LogLevel::Warn => Self::WARN,
-            LogLevel::Info => Self::INFO,
-            LogLevel::Debug => Self::DEBUG,
-            LogLevel::Trace => Self::TRACE,
-        }
-    }
-}
 
 /// Form of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -125,6 +90,7 @@ pub enum LogError {
 pub struct LogHandle {
     level: LevelHandle,
     lines: Lines<io::Stderr>,
+    exports: Exports,
 }
 
 impl Drop for LogHandle {
@@ -138,6 +104,12 @@ impl LogHandle {
     #[must_use]
     pub fn level(&self) -> LevelHandle {
         self.level.clone()
+    }
+
+    /// The handle by which the log goes to another process, too.
+    #[must_use]
+    pub fn exports(&self) -> Exports {
+        self.exports.clone()
     }
 }
 
@@ -167,14 +139,19 @@ pub fn init(options: &LogOptions) -> Result<LogHandle, LogError> {
         .ok()
         .filter(|text| !text.is_empty());
     let lines = Lines::to(io::stderr());
-    let layer = layer(options, lines.clone());
+    let exports = Exports::of(options.role.as_deref().unwrap_or_default());
+    let layer = layer(options, lines.clone()).and_then(ExportLayer::new(&exports));
     match directives {
         Some(text) => {
             let filter = EnvFilter::try_new(text)
                 .map_err(|error| LogError::Directives(error.to_string()))?;
             install(Registry::default().with(layer.with_filter(filter)))?;
             let level = LevelHandle { filter: None };
-            Ok(LogHandle { level, lines })
+            Ok(LogHandle {
+                level,
+                lines,
+                exports,
+            })
         }
         None => {
             let (filter, handle) = reload::Layer::new(LevelFilter::from(options.level));
@@ -182,7 +159,11 @@ pub fn init(options: &LogOptions) -> Result<LogHandle, LogError> {
             let level = LevelHandle {
                 filter: Some(handle),
             };
-            Ok(LogHandle { level, lines })
+            Ok(LogHandle {
+                level,
+                lines,
+                exports,
+            })
         }
     }
 }
@@ -215,13 +196,6 @@ const fn level_name(level: Level) -> &'static str {
         Level::DEBUG => "debug",
         Level::TRACE => "trace",
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Writes one event.
@@ -383,19 +357,6 @@ impl Visit for Collected {
     fn record_bool(&mut self, field: &Field, value: bool) {
         self.plain(field, value);
     }
-}
-
-/// Asked for each field of each line, and a search for a text takes some time to begin.
-fn is_secret(name: &str) -> bool {
-    let name = name.as_bytes();
-    let begins = |at: usize| {
-        let rest = &name[at..];
-        let may = matches!(rest.first(), Some(b'p' | b's' | b'c' | b'a'));
-        may && SECRET_NAMES
-            .iter()
-            .any(|secret| rest.starts_with(secret.as_bytes()))
-    };
-    (0..name.len()).any(begins)
 }
 
 fn escaped(value: &str) -> Cow<'_, str> {

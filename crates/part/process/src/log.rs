@@ -1,7 +1,15 @@
 //! The log of a process, and its level, which follows the settings.
 
+use std::io;
+use std::os::fd::AsFd as _;
+
+use nix::unistd::getppid;
+use vere_net::packets::PacketSocket;
 use vere_settings::{LogFormat, Settings};
-use vere_telemetry::log::{self, LevelHandle, LogError, LogHandle, LogLevel, LogOptions};
+use vere_telemetry::log::{self, Exports, LevelHandle, LogError, LogHandle, LogLevel, LogOptions};
+
+/// Environment variable with the number of the supervisor, for a process whose standard input is the socket of the log.
+pub const LOG_CHANNEL: &str = "VERE_LOG_CHANNEL";
 
 /// Starts the log as the settings want it; `role` stands on each line. What waits is written when the handle is
 /// dropped, at the end of the process.
@@ -9,14 +17,33 @@ use vere_telemetry::log::{self, LevelHandle, LogError, LogHandle, LogLevel, LogO
 /// # Errors
 /// When the environment asks for what is not understood, or there is a log already.
 pub fn start(settings: &Settings, role: &str) -> Result<LogHandle, LogError> {
-    log::init(&LogOptions {
+    let handle = log::init(&LogOptions {
         level: level(settings.log_level_of(role)),
         format: match settings.log.format {
             LogFormat::Text => log::LogFormat::Text,
             LogFormat::Json => log::LogFormat::Json,
         },
         role: Some(role.to_owned()),
-    })
+    })?;
+    if let Some(channel) = inherited() {
+        export(&handle.exports(), channel);
+    }
+    Ok(handle)
+}
+
+/// The socket of the log, in a process that the supervisor has started. Processes that a role starts have the variable too, and something
+/// else as their standard input.
+fn inherited() -> Option<PacketSocket> {
+    let supervisor = std::env::var(LOG_CHANNEL).ok()?;
+    if supervisor.parse() != Ok(getppid().as_raw()) {
+        return None;
+    }
+    let socket = io::stdin().as_fd().try_clone_to_owned().ok()?;
+    Some(socket.into())
+}
+
+fn export(exports: &Exports, channel: PacketSocket) {
+    exports.open(move |packet| channel.send(packet, &[]));
 }
 
 const fn level(level: vere_settings::LogLevel) -> LogLevel {
@@ -33,6 +60,7 @@ const fn level(level: vere_settings::LogLevel) -> LogLevel {
 #[derive(Debug, Clone)]
 pub struct Level {
     handle: LevelHandle,
+    exports: Exports,
     role: String,
 }
 
@@ -41,8 +69,14 @@ impl Level {
     pub fn of(log: &LogHandle, role: &str) -> Self {
         Self {
             handle: log.level(),
+            exports: log.exports(),
             role: role.to_owned(),
         }
+    }
+
+    /// Sends the log to the process that holds the other end of this socket, too. A second call changes nothing.
+    pub fn export(&self, channel: PacketSocket) {
+        export(&self.exports, channel);
     }
 
     /// The level of these settings.

@@ -21,6 +21,7 @@ pub(super) fn all(settings: &Settings) -> Result<String, Failure> {
         ("dnsbl", metrics.dnsbl),
         ("x400", metrics.x400),
         ("web", metrics.web),
+        ("otlp", metrics.otlp),
     ];
     let mut text = String::new();
     for (role, address) in endpoints {

@@ -32,8 +32,8 @@ fn roles_that_are_waited_for_exist_and_form_no_circle() {
     assert_eq!(
         order,
         [
-            "spool", "signer", "store", "parser", "broker", "courier", "gateway", "workers",
-            "worker", "front", "dnsbl", "web", "x400"
+            "otlp", "spool", "signer", "store", "parser", "broker", "courier", "gateway",
+            "workers", "worker", "front", "dnsbl", "web", "x400"
         ]
     );
 }

@@ -70,6 +70,7 @@ fn shell(name: &str, folder: &Path, script: &'static str) -> Role {
             command
         }),
         listeners: Vec::new(),
+        log: None,
         readiness: Readiness::Spawned,
         reloads: true,
     }
@@ -88,6 +89,7 @@ fn helper(name: &'static str, folder: &Path) -> Role {
             command
         }),
         listeners: Vec::new(),
+        log: None,
         readiness: Readiness::Notified,
         reloads: true,
     }
@@ -400,6 +402,7 @@ fn a_program_that_does_not_exist_fails_the_start() {
         name: "absent".to_owned(),
         command: Box::new(|| Command::new("/nonexistent/vere")),
         listeners: Vec::new(),
+        log: None,
         readiness: Readiness::Notified,
         reloads: false,
     };

@@ -84,6 +84,7 @@ mod mounts_rebuild;
 mod mounts_stress;
 mod next_hops;
 mod operate;
+mod otlp;
 mod pages;
 mod parsing;
 mod peers;

@@ -25,6 +25,7 @@ impl Assembly {
             dnsbl: self.maybe("metrics.dnsbl"),
             x400: self.maybe("metrics.x400"),
             web: self.maybe("metrics.web"),
+            otlp: self.maybe("metrics.otlp"),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::row::Fallback::{Is, Nothing, Required};
 use super::row::{DAY, GIB, MIB, MINUTE, SECOND, TIB};
 use crate::kind::Kind::{
-    Address, Choice, Integer, Name, Names, Path, SecretFile, Size, Span, Urls,
+    Address, Choice, Integer, Name, Names, Path, SecretFile, Size, Span, UrlHttp, Urls,
 };
 
 sections! {
@@ -138,6 +138,8 @@ sections! {
             "Address and port for the metrics of the X.400 MTA; applies with `[x400]`.";
         fixed web: Address, Nothing("no endpoint"),
             "Address and port for the metrics of the web server; applies with `[web]`. Never one of `web.https`: the endpoint has no authentication.";
+        fixed otlp: Address, Nothing("no endpoint"),
+            "Address and port for the metrics of the process that sends the log to a collector; applies with `log.otlp`.";
     }
 
     "log" Always, "The log, written to standard error." {
@@ -145,6 +147,12 @@ sections! {
             "The least important level written. `info` has a line for each accepted or refused message, for each final result and deferral of a recipient, and for each login.";
         fixed format: Choice(&["text", "json"]), Is("\"text\""),
             "`text` for people, `json` for programs.";
+        fixed otlp: UrlHttp, Nothing("no collector"),
+            "The base URL of a collector of OpenTelemetry, such as `\"http://127.0.0.1:4318\"`, which receives the log over OTLP/HTTP as well (`POST /v1/logs`, JSON). A collector that is slow or gone holds nothing back: records beyond a bound are dropped and counted.";
+        live otlp_headers: SecretFile, Nothing("no further header fields"),
+            "A file with header fields of the requests to the collector, one in each line, such as `Authorization: Bearer TOKEN`.";
+        live otlp_ca: Path, Nothing("the system's roots"),
+            "PEM file of roots for the certificate of the collector.";
     }
 
     "control" Always, "The socket for commands to a running system." {

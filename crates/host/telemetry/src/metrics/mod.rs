@@ -25,6 +25,7 @@ mod filters;
 mod front;
 mod judged;
 mod lists;
+mod otlp;
 mod process;
 mod quarantine;
 mod queue;
@@ -58,6 +59,7 @@ pub use front::{
 };
 pub use judged::{JudgedMetrics, JudgedVerdict, RuleName};
 pub use lists::{ListAnswered, ListMetrics, ListName, ListWithin};
+pub use otlp::{OtlpMetrics, OtlpResult};
 pub use prometheus_client::metrics::counter::Counter;
 pub use prometheus_client::metrics::family::Family;
 pub use prometheus_client::metrics::gauge::Gauge;
@@ -120,6 +122,8 @@ pub struct Metrics {
     pub web: WebMetrics,
     /// The MTA of X.400.
     pub x400: X400Metrics,
+    /// The log on its way to a collector.
+    pub otlp: OtlpMetrics,
     registry: Arc<Registry>,
 }
 
@@ -162,6 +166,7 @@ impl Metrics {
         let tls = TlsMetrics::declare(&mut declarations);
         let web = WebMetrics::declare(&mut declarations);
         let x400 = X400Metrics::declare(&mut declarations);
+        let otlp = OtlpMetrics::declare(&mut declarations);
         process::declare(&mut declarations);
         let (registry, reference) = declarations.finish();
         (
@@ -184,6 +189,7 @@ impl Metrics {
                 tls,
                 web,
                 x400,
+                otlp,
                 registry: Arc::new(registry),
             },
             reference,
