@@ -88,6 +88,7 @@ use vere_process::{accept, clock, entry};
 /// When the gateway cannot start: ports, files, settings.
 pub fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), Failure> {
     let mut inherited = Inherited::from_env()?;
+    renewal::start(&settings);
     life::run(serve(settings, config, level, &mut inherited))
 }
 
@@ -176,7 +177,6 @@ async fn serve(
     // A process that hears of the readiness may send signals.
     let mut signals = Signals::new()?;
     let apply = |settings| reload(&reception, &groups, &certificate, settings);
-    renewal::start(&process.settings());
     entry::notify_ready();
     health.send_replace(Health::Ready);
     let end = tokio::select! {

@@ -278,9 +278,7 @@ impl Place {
             "/usr/lib/systemd/system",
             "/lib/systemd/system",
         ];
-        if config == Path::new("/etc/vere/vere.toml")
-            && units.iter().any(|folder| has_unit(&folder))
-        {
+        if config == Path::new("/etc/vere/vere.toml") && units.iter().any(has_unit) {
             return format!("systemctl enable --now vere-node@{name}");
         }
         let command = format!("vere spool serve --node {name} -c {}", config.display());

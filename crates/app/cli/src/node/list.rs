@@ -12,8 +12,8 @@ use vere_process::failure::Failure;
 use vere_settings::{Settings, SpoolNode};
 use vere_units::Timestamp;
 
-use vere_process::json::to_json;
 use crate::spool::nodes::replicas;
+use vere_process::json::to_json;
 
 const DAY_MILLIS: u64 = 24 * 3600 * 1000;
 
