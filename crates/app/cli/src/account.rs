@@ -1,12 +1,14 @@
 //! `vere account`: the accounts of the local system.
 
 mod password;
+mod quota;
 mod records;
 mod rename;
 mod show;
 mod state;
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use clap::Subcommand;
 use serde_json::json;
@@ -69,6 +71,7 @@ pub(crate) enum AccountCommand {
         json: bool,
     },
     Rename(rename::RenameArgs),
+    Quota(quota::QuotaArgs),
     /// Remove an account; keep its mail, unless `--purge` is given.
     #[command(visible_alias = "remove")]
     Del {
@@ -107,11 +110,15 @@ pub(crate) enum AccountCommand {
     },
 }
 
-/// Runs the command and returns the text to print.
+/// Runs the command and returns the text to print; `file` is the file of the settings.
 ///
 /// # Errors
 /// When names or passwords are invalid, or the directory cannot be read or changed.
-pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<String, Failure> {
+pub(crate) fn run(
+    command: &AccountCommand,
+    file: &Path,
+    settings: &Settings,
+) -> Result<String, Failure> {
     match command {
         AccountCommand::Add {
             address,
@@ -164,6 +171,7 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
             json,
             ..
         } => remove(address, (*purge, *yes), *json, settings),
+        AccountCommand::Quota(args) => quota::run(args, file, settings),
         AccountCommand::Rename(args) => rename::run(args, settings),
         AccountCommand::Show { address, json } => show::run(address, *json, settings),
         AccountCommand::Disable { address, json } => state::set(address, false, *json, settings),

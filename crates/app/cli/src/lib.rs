@@ -9,6 +9,7 @@ mod bench;
 mod config;
 mod config_arg;
 mod demo;
+mod difference;
 mod dkim;
 mod domain;
 mod examples;
@@ -23,6 +24,7 @@ mod quickstart;
 mod reports;
 mod role;
 mod roles;
+mod settings_file;
 mod spool;
 mod trace;
 
@@ -357,7 +359,10 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
             return bundle::run(&args, || config.find(), spool::FACTS);
         }
         Command::Quickstart(args) => quickstart::run(&args)?,
-        Command::Account { config, command } => account::run(&command, &config.load()?.1)?,
+        Command::Account { config, command } => {
+            let (path, settings) = config.load()?;
+            account::run(&command, &path, &settings)?
+        }
         Command::Auth { config, command } => return auth::run(&command, &config.load()?.1),
         Command::Domain { config, command } => domain::run(&command, &config.load()?.1)?,
         Command::Alias { config, command } => alias::run(&command, &config.load()?.1)?,

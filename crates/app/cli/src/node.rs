@@ -1,6 +1,5 @@
 //! `vere node`: machines that hold the queues beside this one.
 
-mod difference;
 mod edit;
 mod invite;
 mod join;
@@ -11,14 +10,12 @@ mod renew;
 use std::fs;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Subcommand;
 use vere_enrolment::{Owner, write};
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
-use vere_settings::Settings;
 
 use crate::config_arg::ConfigArg;
 
@@ -59,34 +56,6 @@ pub(crate) fn run(command: &NodeCommand, config: &ConfigArg) -> Result<Outcome, 
         NodeCommand::List(args) => list::run(args, &config.load()?.1).map(Outcome::Print),
         NodeCommand::Renew(args) => renew::run(args, &config.load()?.1),
         NodeCommand::Remove(args) => remove::run(args, config).map(Outcome::Print),
-    }
-}
-
-/// The settings file as text, and its place behind links.
-struct File {
-    path: PathBuf,
-    text: String,
-}
-
-impl File {
-    fn read(path: &Path) -> Result<Self, Failure> {
-        let failed = |error| Failure::new(format!("cannot read {}: {error}", path.display()));
-        let path = fs::canonicalize(path).map_err(failed)?;
-        let text = fs::read_to_string(&path).map_err(failed)?;
-        Ok(Self { path, text })
-    }
-
-    /// The settings of a changed text, which is checked so.
-    fn parse(&self, text: &str) -> Result<Settings, Failure> {
-        Ok(Settings::parse(text, &self.path.to_string_lossy())?)
-    }
-
-    /// Replaces the file whole, with its owner and permissions.
-    fn write(&self, text: &str) -> Result<(), Failure> {
-        let found = fs::metadata(&self.path)?;
-        let mode = found.permissions().mode() & 0o777;
-        let owner = vere_enrolment::Owner::of(&self.path)?;
-        Ok(write(&self.path, text, mode, owner)?)
     }
 }
 

@@ -78,14 +78,14 @@ fn mail(name: &AccountName, settings: &Settings) -> (Value, String) {
 }
 
 /// The quota of the account: by the last section of the name, or the default.
-fn quota(name: &AccountName, settings: &Settings) -> AccountQuota {
+pub(super) fn quota(name: &AccountName, settings: &Settings) -> AccountQuota {
     let name = name.to_string();
     let mut own = settings.quota.accounts.iter().rev();
     let own = own.find(|(account, _)| account.eq_ignore_ascii_case(&name));
     own.map_or(settings.quota.default, |(_, quota)| *quota)
 }
 
-fn quota_text(quota: &AccountQuota) -> String {
+pub(super) fn quota_text(quota: &AccountQuota) -> String {
     let size = quota.size.map(|size| size.to_string());
     let messages = quota.messages.map(|count| format!("{count} messages"));
     let bounds: Vec<String> = size.into_iter().chain(messages).collect();

@@ -15,10 +15,11 @@ use vere_process::failure::Failure;
 use vere_settings::{Durability, Settings};
 use vere_units::Span;
 
-use super::difference::difference;
 use super::edit::{NewNode, add};
-use super::{File, address, show, spool_key};
+use super::{address, show, spool_key};
 use crate::config_arg::ConfigArg;
+use crate::difference::difference;
+use crate::settings_file::SettingsFile;
 
 /// The port of nodes, if the command line has none.
 const NODE_PORT: u16 = 2600;
@@ -59,7 +60,7 @@ pub(crate) struct InviteArgs {
 pub(super) fn run(args: &InviteArgs, config: &ConfigArg) -> Result<String, Failure> {
     let (path, settings) = config.load()?;
     let plan = Plan::new(args, &path, &settings)?;
-    let file = File::read(&path)?;
+    let file = SettingsFile::read(&path)?;
     let changed = plan.change(&file)?;
     show(&describe(&path, &file.text, &changed));
     if args.dry_run {
@@ -143,7 +144,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The changed settings file, which was checked.
-    fn change(&self, file: &File) -> Result<String, Failure> {
+    fn change(&self, file: &SettingsFile) -> Result<String, Failure> {
         let settings = file.parse(&file.text)?;
         if settings
             .spool
@@ -173,7 +174,7 @@ impl<'a> Plan<'a> {
 
     /// Puts the node into the settings file as the file is now.
     fn record(&self, path: &Path) -> Result<(), Failure> {
-        let file = File::read(path)?;
+        let file = SettingsFile::read(path)?;
         let changed = self.change(&file)?;
         if changed == file.text {
             return Ok(());

@@ -8,10 +8,10 @@ use vere_enrolment::{Machine, Owner};
 use vere_process::failure::Failure;
 use vere_settings::Settings;
 
-use super::File;
-use super::difference::difference;
 use super::edit;
 use crate::config_arg::ConfigArg;
+use crate::difference::difference;
+use crate::settings_file::SettingsFile;
 use crate::spool::nodes::replicas;
 
 /// The node to remove.
@@ -35,7 +35,7 @@ pub(super) fn run(args: &RemoveArgs, config: &ConfigArg) -> Result<String, Failu
     let (path, settings) = config.load()?;
     let name = args.name.as_str();
     refuse_local(name, &path, &settings)?;
-    let file = File::read(&path)?;
+    let file = SettingsFile::read(&path)?;
     let changed = edit::remove(&file.text, name)?;
     file.parse(&changed)?;
     let lines = difference(&file.text, &changed);

@@ -1,9 +1,14 @@
 //! Changes of settings files, and what is refused.
 
-use super::difference::difference;
+use std::os::unix::fs::PermissionsExt as _;
+
+use vere_settings::Settings;
+
 use super::edit::{NewNode, add, remove};
 use super::join::Place;
 use super::*;
+use crate::difference::difference;
+use crate::settings_file::SettingsFile;
 use vere_enrolment::message::{Account, Membership};
 use vere_enrolment::{Candidate, Machine};
 
@@ -124,7 +129,7 @@ fn a_settings_file_keeps_its_permissions() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     let link = folder.path().join("link.toml");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    let file = File::read(&link).unwrap();
+    let file = SettingsFile::read(&link).unwrap();
     file.write("other").unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "other");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());

@@ -1,9 +1,10 @@
 //! Accounts with a quota.
 
+use std::fs;
 use std::net::SocketAddr;
 
 use crate::harness::{Options, Session, System, assert_has, wait_until};
-use crate::imap::{Imap, with_store};
+use crate::imap::{Imap, start_with_store, with_store};
 
 const ALICE: &str = "alice@example.org";
 const BOB: &str = "bob@example.org";
@@ -120,4 +121,32 @@ fn a_full_account_takes_nothing_more_and_can_be_tidied_up() {
         2,
         "{log}"
     );
+}
+
+#[test]
+fn a_quota_is_set_by_a_command_and_holds_at_once() {
+    let (system, ports) = start_with_store(Options::default());
+    let mut alice = Imap::login(ports.imap, ALICE, "secret");
+    alice.append("INBOX", "Subject: one\r\n\r\nhello\r\n");
+    let before = fs::read_to_string(&system.config).expect("the settings");
+    let would = system.command(&["account", "quota", ALICE, "--messages", "1", "--dry-run"]);
+    assert_has(&would, &["would change", "+ messages_max = 1"]);
+    assert_eq!(fs::read_to_string(&system.config).expect("it"), before);
+    let set = system.json(&["account", "quota", ALICE, "--messages", "1"]);
+    assert_eq!(
+        (&set["changed"], &set["in_force"]),
+        (&true.into(), &true.into()),
+        "{set}"
+    );
+    let message = "APPEND INBOX {20+}\r\nSubject: two\r\n\r\nhi\r\n";
+    wait_until("the quota", || {
+        alice.command(message).contains("[OVERQUOTA]")
+    });
+    let shown = system.command(&["account", "quota", ALICE]);
+    assert_has(&shown, &["1 messages", "used"]);
+    let back = system.json(&["account", "quota", ALICE, "--default"]);
+    assert_eq!(back["changed"], true, "{back}");
+    wait_until("no quota", || alice.command(message).contains(" OK "));
+    let said = system.refused(&["account", "quota", "nobody@example.org"]);
+    assert_has(&said, &["there is no account"]);
 }

@@ -4,7 +4,7 @@
 const LINES_MAX: usize = 2_000;
 
 /// The changed lines, with `+` or `-` in front, and one unchanged line before each place.
-pub(super) fn difference(old: &str, new: &str) -> String {
+pub(crate) fn difference(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let common = common(&old, &new);
     let mut text = String::new();
