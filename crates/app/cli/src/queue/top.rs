@@ -46,7 +46,8 @@ pub(crate) struct TopArgs {
     /// Print a single frame as text after one interval, and end; needs no terminal.
     #[arg(long)]
     once: bool,
-    /// Print the frame as JSON, an object, with rates per second.
+    /// Print the frame as JSON: an object with `gateway`, `time`, `millis`, `closed`, `delivers`, `totals`, `budgets`,
+    /// `heaviest`, `replicas`, `queues`, `matching` and `rates` (per second).
     #[arg(long, requires = "once")]
     json: bool,
     /// Show only queues whose names contain this text.
