@@ -109,7 +109,8 @@ pub(crate) struct WhichArgs {
 /// What is printed.
 #[derive(Debug, Args)]
 pub(crate) struct ShownArgs {
-    /// Print JSON: an object with the counts.
+    /// Print JSON: an object with `number`, `made` and the counts: `objects`, `octets`, `accounts`, `messages` and `findings`
+    /// of a verification, `octets`, `files`, `outside`, or `messages` of a restoration.
     #[arg(long)]
     pub(crate) json: bool,
     /// Show no progress.

@@ -185,7 +185,7 @@ mod tests {
         };
         let list = folder.path().join("manifests/00000001");
         let whole = std::fs::read(&list).unwrap();
-        // Where a list cannot be read it is unknown what it needs.
+        // The objects of an unreadable list are unknown.
         std::fs::write(&list, b"damaged").unwrap();
         run(&place, (Some(1), None), false, false).unwrap_err();
         std::fs::write(&list, whole).unwrap();

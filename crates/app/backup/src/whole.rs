@@ -107,7 +107,7 @@ fn clear(data: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes the directory, so that no other restore and no system uses it meanwhile, and marks it as incomplete.
+/// Takes the directory for this restore alone, and marks the directory as incomplete.
 fn begin(data: &Path) -> Result<(Owner, File), Failure> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(data);

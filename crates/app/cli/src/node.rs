@@ -1,4 +1,4 @@
-//! `vere node`: machines that hold the queues beside this one.
+//! `vere node`: further machines with the queues.
 
 mod edit;
 mod invite;

@@ -1,6 +1,7 @@
 //! `vere dnsbl`: block lists.
 
 mod bind;
+mod config;
 mod dump;
 mod hitmap;
 mod import;
@@ -15,17 +16,16 @@ mod stopped;
 mod tests;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Subcommand;
 
 use vere_process::failure::Failure;
-use vere_process::log::Level;
 use vere_process::outcome::Outcome;
-use vere_settings::Settings;
 
+use config::Config;
+pub use config::ServeLists;
 pub use dump::DumpArgs;
 pub use hitmap::MapArgs;
 pub use import::ImportArgs;
@@ -33,27 +33,6 @@ pub use query::QueryArgs;
 pub use serve::ServeArgs;
 pub use stats::StatsArgs;
 use stopped::Stopped;
-
-/// Runs the server of block lists; the file and the level are those of settings to be read again.
-pub type ServeLists = fn(&Arc<Settings>, Option<(PathBuf, Level)>) -> Result<(), Failure>;
-
-/// The settings that a command may use.
-#[derive(Debug, Clone, Copy)]
-struct Config<'a>(Option<&'a Path>);
-
-impl Config<'_> {
-    /// The file's path and what it says.
-    fn load(&self) -> Result<(PathBuf, Arc<Settings>), Failure> {
-        let path = vere_process::config::find(self.0)?;
-        let settings = vere_process::config::read(&path)?;
-        Ok((path, settings))
-    }
-
-    /// The file that the command line names.
-    const fn file(&self) -> Option<&Path> {
-        self.0
-    }
-}
 
 /// Serve, ask, check and convert block lists.
 #[derive(Debug, Subcommand)]
@@ -79,7 +58,7 @@ pub fn run(
     file: Option<&Path>,
     serve: ServeLists,
 ) -> Result<Outcome, Failure> {
-    let config = Config(file);
+    let config = Config::new(file);
     match command {
         DnsblCommand::Serve(args) => serve::run(args, config, serve),
         DnsblCommand::Query(args) => query::run(args, config),

@@ -14,7 +14,7 @@ use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_settings::{BlockList, BlockLists, ListTreatment, Settings};
 
-use crate::Config;
+use crate::config::Config;
 use vere_health::dial::verdict::Verdict;
 
 /// The settings without a file.

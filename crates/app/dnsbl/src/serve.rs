@@ -13,7 +13,7 @@ use vere_process::log::{self, Level};
 use vere_process::outcome::Outcome;
 use vere_settings::{DnsblData, Settings};
 
-use crate::{Config, ServeLists};
+use crate::config::{Config, ServeLists};
 
 /// The address without any in flags and settings; `make run` has the same.
 const LISTEN: &str = "127.0.0.1:2053";
@@ -85,7 +85,7 @@ fn with_flags(args: &ServeArgs, settings: Arc<Settings>) -> Result<Arc<Settings>
     Ok(Arc::new(settings))
 }
 
-/// The flags as settings, so that they have the same checks and defaults.
+/// The flags as settings, with the same checks and defaults.
 fn text(args: &ServeArgs) -> Result<String, Failure> {
     let mut text = format!("version = 1\nhostname = {}\n[dnsbl]\n", json!(HOSTNAME));
     let listen: Vec<String> = match args.listen.as_slice() {

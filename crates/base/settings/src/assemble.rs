@@ -24,8 +24,8 @@ use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::kind::{Kind, Secrecy};
 use crate::model::{
-    Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls, Listen,
-    LogBy, Priority, PriorityPolicy, Register, Settings, Sni, Spool, SpoolNode, SpoolTls, Tls,
+    Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Limits, LineTls, Listen, LogBy,
+    Priority, PriorityPolicy, Register, Settings, Sni, Spool, SpoolNode, SpoolTls, Tls,
 };
 use crate::network::Networks;
 use crate::outgoing::{Delivery, LocalDelivery, TlsMode};
@@ -134,11 +134,7 @@ impl Assembly {
             destinations: self.each("delivery.destination", |at| self.destination(at, port)),
             routes: self.each("route", |at| self.route(at, tls, port)),
             sources: self.each("source", |at| self.source(at)),
-            gateway: Gateway {
-                name: self.need("gateway.name"),
-                adopts: self.need("gateway.adopts"),
-                adopt_after: self.need("gateway.adopt_after"),
-            },
+            gateway: self.gateway(),
             spool: self.spool(),
             cluster: Cluster {
                 register: self.register(),

@@ -398,6 +398,11 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
 }
 
 impl Account {
+    /// Deleted mailboxes that are not empty yet.
+    pub(crate) fn purged(&self) -> impl Iterator<Item = MailboxId> {
+        self.purges.iter().copied()
+    }
+
     /// Checks that the account has its `INBOX`. A removed account gets no mailboxes from sessions still open.
     fn is_open(&self) -> Result<(), StoreError> {
         match self.mailboxes.contains_key(&MailboxName::inbox()) {

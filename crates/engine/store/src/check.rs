@@ -3,12 +3,13 @@
 //! [`Store::check_rows`] compares the rows of one account or mailbox at one moment. [`Check::compare`] reads the bodies
 //! of a mailbox, and [`LogSurvey::run`] the log, both without access to the store.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
+use crate::account::Account;
 use crate::body::BodyReader;
 use crate::committed::Committed;
 use crate::error::StoreError;
@@ -131,10 +132,21 @@ pub struct Check {
     /// Partitions that were read, and not looked at.
     ahead: VecDeque<Partition>,
     after: Option<Partition>,
-    /// Mailboxes in the lists of accounts.
-    listed: BTreeSet<MailboxId>,
+    /// The mailboxes of accounts.
+    listed: BTreeMap<MailboxId, Place>,
     bodies: BTreeSet<BlobId>,
     report: CheckReport,
+}
+
+/// The place of a mailbox in its account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In the list.
+    Listed,
+    /// Deleted, with kept messages.
+    Aside,
+    /// Deleted, and not empty yet.
+    Purged,
 }
 
 /// A message whose body is to be compared with its row.
@@ -243,6 +255,10 @@ impl<S: Storage> LogSurvey<S> {
     /// Reads all records. The files must not be reclaimed meanwhile. `told` gets the octets that were read, file by file.
     #[must_use]
     pub fn run(&self, told: &dyn Fn(u64)) -> Vec<Finding> {
+        // Before the first change there is no record that could be damaged.
+        if self.files.is_empty() {
+            return Vec::new();
+        }
         let survey = match Survey::of_growing(&self.storage, self.synced, &self.files, told) {
             Ok(survey) => survey,
             Err(error) => {
@@ -258,6 +274,17 @@ impl<S: Storage> LogSurvey<S> {
         let unsound = unsound.map(|file| Finding::Segment { file });
         let damage = survey.damage.iter().cloned().map(Finding::Log);
         unsound.chain(damage).collect()
+    }
+}
+
+impl Account {
+    /// The places of all mailboxes.
+    fn places(&self) -> BTreeMap<MailboxId, Place> {
+        let listed = self.mailboxes.values().map(|row| (row.id, Place::Listed));
+        let aside = self.asides_by_age().into_iter();
+        let aside = aside.map(|(id, _)| (id, Place::Aside));
+        let purged = self.purged().map(|id| (id, Place::Purged));
+        listed.chain(aside).chain(purged).collect()
     }
 }
 
@@ -336,8 +363,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let mailboxes = account.mailboxes.iter();
         let mailboxes = mailboxes.map(|(mailbox, row)| (mailbox.clone(), row.id));
         let all: Vec<_> = mailboxes.chain(asides).collect();
+        check.listed.extend(account.places());
         for (mailbox, id) in all {
-            check.listed.insert(id);
             let owner = self.any_mailbox(id).map(|mailbox| &mailbox.owner);
             if !owner.is_ok_and(|owner| owner == name) {
                 check.report.found(Finding::Unlisted {
@@ -360,15 +387,23 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             Err(StoreError::NoMailbox) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let aside = self.kept.is_aside(id);
-        check.report.mailboxes += u64::from(!aside);
-        // A mailbox may be younger than the look at its account.
-        if !check.listed.remove(&id) && !self.is_listed(&owner, id)? {
-            check.report.found(Finding::Unreachable {
+        let place = match check.listed.remove(&id) {
+            // The mailbox may be younger than the look at its account.
+            None => self.known_account(&owner)?.places().remove(&id),
+            // The mailbox may have been deleted since.
+            Some(Place::Listed) if self.kept.is_aside(id) => Some(Place::Aside),
+            place => place,
+        };
+        match place {
+            Some(Place::Purged) => return Ok(Vec::new()),
+            Some(_) => {}
+            None => check.report.found(Finding::Unreachable {
                 mailbox: id,
                 messages: head.messages,
-            });
+            }),
         }
+        let aside = place == Some(Place::Aside);
+        check.report.mailboxes += u64::from(!aside);
         let mut claims = Vec::with_capacity(head.messages as usize);
         let counters = self.check_counters(id, &head, aside, &mut claims)?;
         let kept = self.check_kept(id, &head, &mut claims)?;
@@ -382,16 +417,6 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             });
         }
         Ok(claims)
-    }
-
-    fn is_listed(&self, owner: &AccountName, id: MailboxId) -> Result<bool, StoreError> {
-        let account = self.known_account(owner)?;
-        let mut listed = account.mailboxes.values().map(|row| row.id);
-        Ok(listed.any(|listed| listed == id)
-            || account
-                .asides_by_age()
-                .iter()
-                .any(|(aside, _)| *aside == id))
     }
 
     /// Adds up the messages of a mailbox. Returns what is wrong with their numbers.

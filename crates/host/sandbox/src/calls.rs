@@ -162,7 +162,7 @@ pub const ORDINARY: &[Call] = &list([
     Call::new("exit_group", libc::SYS_exit_group, "the end"),
 ]);
 
-/// What a process needs that reads and writes sockets which were given to it.
+/// The needs of a process with given sockets.
 pub const STREAM: &[Call] = &list([
     Call::new("read", libc::SYS_read, "standard input"),
     Call::new(
@@ -218,13 +218,13 @@ pub const EVENTS: &[Call] = &list([
     .only(Only::Is(1, bits(libc::F_GETFL))),
 ]);
 
-/// What a process needs that is given connections of clients and has to know whose they are.
+/// The needs of a process that gets connections with the addresses of clients.
 pub const ADDRESSES: &[Call] = &list([
     Call::new("getpeername", libc::SYS_getpeername, "whose connection"),
     Call::new("getsockname", libc::SYS_getsockname, "at which address"),
 ]);
 
-/// What a process needs that reads files, at its start and when they change.
+/// The needs of a reader of files, at the start and after changes.
 pub const FILES: &[Call] = &list([
     Call::new("openat", libc::SYS_openat, "files that changed"),
     Call::new("fstat", libc::SYS_fstat, "their sizes and times"),

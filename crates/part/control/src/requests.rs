@@ -174,12 +174,12 @@ pub enum StoreRequest {
         /// The address of the account.
         account: String,
     },
-    /// Removes all that an account has which the directory does not know: the same of it.
+    /// Removes all mail of an account unknown to the directory: the `AccountRow` of the removed mail.
     RemoveAccount {
         /// The address of the account.
         account: String,
     },
-    /// Gives all that an account has which the directory does not know any more to another account: the same of it.
+    /// Gives all mail of an account unknown to the directory to another account: the `AccountRow` of the moved mail.
     RenameAccount {
         /// The address of the account.
         from: String,

@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// What a command learns from a store that writes these lines and goes.
+    /// The progress and the answer of a store with these lines.
     fn learned(lines: &'static str) -> (Vec<StoreProgress>, Result<serde_json::Value, String>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.sock");

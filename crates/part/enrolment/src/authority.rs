@@ -219,7 +219,7 @@ impl Authority {
     }
 
     /// Signs a certificate with these DNS names for the key of a certificate request. Of the request only the key is
-    /// used; its signature proves that the other side has the private half.
+    /// used; the signature proves the possession of the private half.
     ///
     /// # Errors
     /// The request is damaged or wrongly signed.

@@ -46,7 +46,7 @@ pub enum EnrolmentError {
         /// What the library said.
         source: rustls::Error,
     },
-    /// The other side sent a message that is not of this protocol.
+    /// The other side sent no message of this protocol.
     #[error("the other side sent a message that this version does not understand: {0}")]
     Malformed(String),
     /// The other side refused.

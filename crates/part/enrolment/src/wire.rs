@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A blocking socket whose calls all end by a deadline, so that a peer that sends octet by octet gains nothing.
+/// A blocking socket with one deadline for all calls: sending octet by octet gains a peer nothing.
 #[derive(Debug)]
 pub(crate) struct Timed {
     stream: TcpStream,

@@ -1,7 +1,7 @@
 //! A long start, told to the supervisor and to systemd.
 //!
-//! A role that reads its log before it is ready gives no other sign of life meanwhile. The signs follow the octets that
-//! are read: a disk that hangs gives none, and the role is replaced.
+//! A role gives no other sign of life before the end of its log. The signs follow the octets read: from a hanging disk comes
+//! no sign, and the supervisor replaces the role.
 
 use std::io;
 use std::path::Path;

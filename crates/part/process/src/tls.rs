@@ -86,7 +86,7 @@ impl ServerTls {
         Ok(Self(Server::new(options(settings)?)?))
     }
 
-    /// The same server, which asks clients for a certificate that one of these roots has issued.
+    /// The same server, with a request for a certificate of these roots to each client.
     ///
     /// # Errors
     /// When the roots cannot be used.

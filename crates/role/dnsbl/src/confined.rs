@@ -34,7 +34,7 @@ fn named(folder: &Path) -> &Path {
     }
 }
 
-/// The folders that the sandbox lets the server read for its whole life: folders that existed at the start. A folder that was removed
+/// The readable folders of the sandbox: the folders of the start. A folder that was removed
 /// and made again is another one.
 #[derive(Debug, Default)]
 pub(crate) struct Reach(Option<BTreeSet<(u64, u64)>>);

@@ -78,7 +78,7 @@ struct StopState {
 }
 
 impl Stop {
-    /// Asks the node to end; it acknowledges what it has and tells its connections.
+    /// Asks the node to end: the node acknowledges its messages and tells its connections.
     pub fn stop(&self) {
         self.0.asked.store(true, Ordering::Release);
         if let Some(waker) = self.0.waker.get() {

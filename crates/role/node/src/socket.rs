@@ -125,7 +125,7 @@ impl Socket {
         }
     }
 
-    /// Tells the peer, and whoever reads the log when it was not proven who it is.
+    /// Tells the peer; the log gets the reason where the name of the peer was not proven.
     pub(super) fn part(&mut self, in_time: bool) {
         if let Some(line) = &mut self.tls {
             if !in_time && line.is_handshaking() {

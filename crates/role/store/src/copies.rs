@@ -19,7 +19,7 @@ use crate::keeper::held_log;
 use crate::mail_store::MailStore;
 use crate::{convert, private};
 
-/// A store that no process serves, and that none can open meanwhile.
+/// A store at rest, with locked files.
 pub struct Resting {
     store: MailStore,
     _files: Files,

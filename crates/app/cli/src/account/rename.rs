@@ -128,7 +128,7 @@ impl Names {
         Ok(alias.is_some_and(|alias| alias.targets.iter().any(|target| names(target, &self.new))))
     }
 
-    /// The other aliases that lead to the old name, with the targets that they get.
+    /// The other aliases of the old name, with their new targets.
     fn leading(&self, directory: &Directory) -> Result<Vec<(AccountName, Vec<String>)>, Failure> {
         let mut leading = Vec::new();
         each_alias(directory, None, |alias| {

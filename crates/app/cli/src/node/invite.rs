@@ -237,7 +237,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Listens on an address of this machine: the given one, or the one from which the other machine is reached.
+/// Listens on the given address, or on the address of the route to the other machine.
 fn listen(given: Option<&str>, node: SocketAddr) -> Result<TcpListener, Failure> {
     let place = match given {
         Some(text) => address(text, INVITATION_PORT)?,

@@ -17,7 +17,7 @@ use vere_settings::Settings;
 use crate::quickstart::files::old;
 use crate::quickstart::user;
 
-/// The file that marks a join that has not come to its end.
+/// The mark of an unfinished join.
 const UNFINISHED: &str = "joining";
 
 /// The token, and where this machine keeps its files.

@@ -46,7 +46,7 @@ pub(crate) struct RemoveArgs {
     /// Recipient whose list changes, or the domain of such recipients; without the option, all lists change.
     #[arg(long, value_name = "ADDRESS|DOMAIN")]
     recipient: Option<String>,
-    /// Print JSON: the number of removed entries.
+    /// Print JSON: the number of removed entries, such as `2`.
     #[arg(long)]
     json: bool,
 }

@@ -97,7 +97,7 @@ fn not_passed(subject: &Subject, address: IpAddr, result: SpfResult) -> Row {
 pub(super) async fn dmarc(subject: &Subject) -> Row {
     const CHECK: &str = "dmarc";
     let name = format!("_dmarc.{}", subject.domain);
-    // Without an address that is meant for reports nobody would read them.
+    // Reports to an address for other mail would stay unread.
     let reports = subject.reports.as_ref();
     let reports = reports.map_or_else(String::new, |to| format!("; rua=mailto:{to}"));
     let remedy = format!("publish: {name}. TXT \"v=DMARC1; p=none{reports}\"");

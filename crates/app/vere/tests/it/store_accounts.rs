@@ -239,6 +239,7 @@ fn an_account_is_renamed_with_its_mail() {
     let (mut system, ports) = start_with_store(Options::default());
     let mut alice = Imap::login(ports.imap, ALICE, "secret");
     alice.append("INBOX", "Subject: one\r\n\r\nhello\r\n");
+    alice.ok("CREATE Old");
     alice.append("Old", "Subject: two\r\n\r\nhello\r\n");
     let validity = uid_validity(&mut alice);
     drop(alice);

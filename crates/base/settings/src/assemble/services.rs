@@ -1,13 +1,21 @@
 //! Sections of further services.
 
 use super::{Assembly, yes_or_no};
-use crate::model::Resolver;
+use crate::model::{Gateway, Resolver};
 use crate::services::{
     CallAhead, Dkim, Front, RecordSink, Records, Reports, Sendmail, SpfTreatment, WhenUnavailable,
 };
 use crate::watching::{Backup, Metrics};
 
 impl Assembly {
+    pub(super) fn gateway(&self) -> Gateway {
+        Gateway {
+            name: self.need("gateway.name"),
+            adopts: self.need("gateway.adopts"),
+            adopt_after: self.need("gateway.adopt_after"),
+        }
+    }
+
     pub(super) fn resolver(&self) -> Resolver {
         Resolver {
             servers: self.need("resolver.servers"),

@@ -12,7 +12,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use vere_ports::storage::{Storage, StorageFile};
 
-/// Octets that this process read of files in such directories.
+/// Octets read by this process from files in log directories.
 static READ: AtomicU64 = AtomicU64::new(0);
 
 /// Octets that this process read of logs since it began, for the progress of a start.

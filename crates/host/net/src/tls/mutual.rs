@@ -7,6 +7,8 @@
 //! TLS 1.3 only (RFC 8446), no session is resumed, so that every connection verifies both
 //! certificates anew.
 
+mod peer;
+
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::IpAddr;
@@ -15,18 +17,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::Resumption;
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use rustls::client::danger::ServerCertVerifier as _;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, Error,
-    InvalidMessage, ServerConfig, ServerConnection, SignatureScheme,
+    ClientConfig, ClientConnection, Connection, Error, InvalidMessage, ServerConfig,
+    ServerConnection,
 };
 use vere_units::Timestamp;
+
+use peer::Peer;
 
 use super::certificates::{FileStamp, Loader, file_stamp, load, load_or_kept};
 use super::{CertificateFiles, Leaf, Roots, TlsError, Validity, provider};
@@ -121,7 +124,7 @@ impl MutualTls {
         self.connect_for(PROTOCOL, name, address)
     }
 
-    /// As [`Self::connect`], for a connection that brings the other side its next certificate.
+    /// As [`Self::connect`], for a connection with the next certificate of the other side.
     ///
     /// # Errors
     /// As [`Self::connect`].
@@ -252,64 +255,6 @@ impl Keys {
             own,
             verifier,
         })
-    }
-}
-
-/// Verifies a server for an address or a name.
-#[derive(Debug)]
-struct Peer {
-    verifier: Arc<WebPkiServerVerifier>,
-    /// `None` for a text that is no DNS name.
-    name: Option<ServerName<'static>>,
-}
-
-impl ServerCertVerifier for Peer {
-    fn verify_server_cert(
-        &self,
-        own: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        address: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let verify = |name| {
-            self.verifier
-                .verify_server_cert(own, others, name, ocsp, now)
-        };
-        match (verify(address), &self.name) {
-            (
-                Err(Error::InvalidCertificate(
-                    CertificateError::NotValidForName
-                    | CertificateError::NotValidForNameContext { .. },
-                )),
-                Some(name),
-            ) => verify(name),
-            (result, _) => result,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = provider().signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, &algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = provider().signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, &algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
     }
 }
 

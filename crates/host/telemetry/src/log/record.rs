@@ -41,7 +41,7 @@ pub struct LogRecord {
     /// The fields in their order. Values of fields whose names speak of secrets are replaced.
     #[serde(rename = "f", default)]
     pub fields: Vec<(String, FieldValue)>,
-    /// The number of records that the process has lost before this one.
+    /// The number of records lost by the process before.
     #[serde(rename = "l", default)]
     pub lost: u64,
 }

@@ -8,7 +8,7 @@ use vere_units::Timestamp;
 pub const VALUE_OCTETS_MAX: usize = 2048;
 /// Takes the place of a secret.
 pub(super) const REDACTED: &str = "[redacted]";
-/// A field is secret when its name contains one of these texts.
+/// Parts of names of secret fields.
 const SECRET_NAMES: [&str; 6] = [
     "password",
     "passwd",

@@ -58,7 +58,7 @@ impl Keeper {
         self.look_blocking(|store| Ok(store.body_reader()))
     }
 
-    /// Octets of the log that nothing needs, counted for a thread that may block.
+    /// Needless octets of the log, for a thread that may block.
     ///
     /// # Errors
     /// The error of the store, or that the store is closed.

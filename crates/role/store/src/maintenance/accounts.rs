@@ -194,7 +194,7 @@ fn ask<T: DeserializeOwned>(
     }
 }
 
-/// Does something with a store that nobody else uses: its files are locked meanwhile.
+/// Works on a store at rest, with locked files.
 fn alone<T>(
     settings: &Settings,
     act: impl FnOnce(&mut MailStore) -> Result<T, MaintenanceError>,
