@@ -8,7 +8,8 @@ mod show;
 mod state;
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Subcommand;
 use serde_json::json;
@@ -110,14 +111,13 @@ pub(crate) enum AccountCommand {
     },
 }
 
-/// Runs the command and returns the text to print; `file` is the file of the settings.
+/// Runs the command and returns the text to print; the settings come with their file.
 ///
 /// # Errors
 /// When names or passwords are invalid, or the directory cannot be read or changed.
 pub(crate) fn run(
     command: &AccountCommand,
-    file: &Path,
-    settings: &Settings,
+    (file, settings): &(PathBuf, Arc<Settings>),
 ) -> Result<String, Failure> {
     match command {
         AccountCommand::Add {

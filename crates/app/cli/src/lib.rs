@@ -359,10 +359,7 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
             return bundle::run(&args, || config.find(), spool::FACTS);
         }
         Command::Quickstart(args) => quickstart::run(&args)?,
-        Command::Account { config, command } => {
-            let (path, settings) = config.load()?;
-            account::run(&command, &path, &settings)?
-        }
+        Command::Account { config, command } => account::run(&command, &config.load()?)?,
         Command::Auth { config, command } => return auth::run(&command, &config.load()?.1),
         Command::Domain { config, command } => domain::run(&command, &config.load()?.1)?,
         Command::Alias { config, command } => alias::run(&command, &config.load()?.1)?,
@@ -372,11 +369,7 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
             return vere_app_dnsbl::run(&command, config.file(), roles.dnsbl);
         }
         Command::Filter { config, command } => return filter::run(&command, &config.load()?.1),
-        Command::CheckConfig { config, args } => {
-            let usual = || Ok(file::find(config.file())?);
-            let (text, code) = config::check(&args, config.file(), usual)?;
-            return Ok(Outcome::Report(text, code));
-        }
+        Command::CheckConfig { config, args } => return check_config(&args, &config),
         Command::Config { command } => config::run(&command)?,
         Command::Demo { command } => return demo::run(&command),
         Command::Queue {
@@ -423,6 +416,12 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Role { config, role } => return role::run(role, config.file(), roles),
     };
     Ok(Outcome::Print(text))
+}
+
+fn check_config(args: &config::CheckConfigArgs, config: &ConfigArg) -> Result<Outcome, Failure> {
+    let usual = || Ok(file::find(config.file())?);
+    let (text, code) = config::check(args, config.file(), usual)?;
+    Ok(Outcome::Report(text, code))
 }
 
 fn serve(config: &ConfigArg) -> Result<Outcome, Failure> {

@@ -106,12 +106,12 @@ fn shown(
     }
     match change {
         Some((lines, true)) => {
-            let _ = write!(text, "{lines}the running system has the new quota\n");
+            let _ = writeln!(text, "{lines}the running system has the new quota");
         }
         Some((lines, false)) => {
-            let _ = write!(
+            let _ = writeln!(
                 text,
-                "{lines}no system runs; the next start has the new quota\n"
+                "{lines}no system runs; the next start has the new quota"
             );
         }
         None => {}

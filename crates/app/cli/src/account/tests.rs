@@ -35,7 +35,10 @@ impl System {
     fn run(&self, line: &str) -> Result<String, String> {
         let words = std::iter::once("vere").chain(line.split(' '));
         match Command::try_parse_from(words).map_err(|error| error.to_string())? {
-            Command::Account(command) => run(&command, Path::new("vere.toml"), &self.settings),
+            Command::Account(command) => run(
+                &command,
+                &("vere.toml".into(), Arc::new(self.settings.clone())),
+            ),
             Command::Domain(command) => domain::run(&command, &self.settings),
             Command::Alias(command) => alias::run(&command, &self.settings),
         }

@@ -59,7 +59,6 @@ fn a_store_is_checked_while_clients_change_it() {
     });
     for check in &checks {
         assert_eq!(check["findings"], Value::Array(Vec::new()), "{check}");
-        assert!(check["accounts"].as_u64() >= Some(1), "{check}");
     }
     let counted = |check: &Value| check["messages"].as_u64();
     assert!(counted(&checks[0]) < counted(&checks[7]), "{checks:?}");
