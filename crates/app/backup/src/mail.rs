@@ -9,7 +9,6 @@ use std::collections::HashSet;
 use vere_ports::directory::AccountName;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
-use vere_process::owner::Owner;
 use vere_role_store::copies::{Shelf, ShelfMailbox, ShelfMessage};
 use vere_settings::Settings;
 use vere_transfer::{Shelved, ShelvedMailbox, ShelvedMessage, Way};
@@ -17,10 +16,9 @@ use vere_transfer::{Shelved, ShelvedMailbox, ShelvedMessage, Way};
 use crate::args::RestoreArgs;
 use crate::manifest::Manifest;
 use crate::place::Use;
-use crate::progress;
 use crate::repository::Repository;
 use crate::scratch::Scratch;
-use crate::unpack::Unpack;
+use crate::unpack::log_alone;
 
 /// Restores mail.
 ///
@@ -71,16 +69,7 @@ fn unpacked(args: &RestoreArgs) -> Result<(Manifest, Scratch), Failure> {
         return Err(Failure::new("the backup has no mail store"));
     };
     let scratch = args.which.scratch()?;
-    let pieces = log.files.iter().flat_map(|file| &file.pieces);
-    let octets = pieces.map(|piece| piece.0).sum();
-    let bar = progress::bar(&args.shown, "unpack", octets);
-    let unpack = Unpack {
-        repository: &repository,
-        bar: &bar,
-        owner: Owner::of(scratch.path())?,
-    };
-    unpack.log(log, scratch.path())?;
-    bar.finish_and_clear();
+    log_alone(&repository, log, scratch.path(), &args.shown)?;
     Ok((manifest, scratch))
 }
 

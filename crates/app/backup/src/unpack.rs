@@ -9,8 +9,10 @@ use indicatif::ProgressBar;
 use vere_process::failure::Failure;
 use vere_process::owner::Owner;
 
+use crate::args::ShownArgs;
 use crate::fault::at;
 use crate::manifest::{Log, Piece, Plain};
+use crate::progress;
 use crate::repository::Repository;
 
 /// The directory, below the data directory, of files from outside.
@@ -23,6 +25,29 @@ pub(crate) struct Unpack<'a> {
     pub(crate) bar: &'a ProgressBar,
     /// The owner of the directory, who gets the files.
     pub(crate) owner: Owner,
+}
+
+/// Writes the log of the mail store below a scratch directory, with a bar.
+///
+/// # Errors
+/// When an object is damaged, or a file cannot be written.
+pub(crate) fn log_alone(
+    repository: &Repository,
+    log: &Log,
+    scratch: &Path,
+    shown: &ShownArgs,
+) -> Result<(), Failure> {
+    let pieces = log.files.iter().flat_map(|file| &file.pieces);
+    let bar = progress::bar(shown, "unpack", pieces.map(|piece| piece.0).sum());
+    let owner = Owner::of(scratch)?;
+    let unpack = Unpack {
+        repository,
+        bar: &bar,
+        owner,
+    };
+    unpack.log(log, scratch)?;
+    bar.finish_and_clear();
+    Ok(())
 }
 
 impl Unpack<'_> {

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use serde_json::json;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
-use vere_process::owner::Owner;
 use vere_process::wording::{counted, messages};
 use vere_role_store::copies::{Checked, Shelf};
 use vere_units::{ByteSize, Timestamp};
@@ -16,7 +15,7 @@ use crate::manifest::Manifest;
 use crate::place::Use;
 use crate::progress;
 use crate::repository::{PieceError, Repository};
-use crate::unpack::Unpack;
+use crate::unpack::log_alone;
 
 /// Maximum number of listed findings.
 const FINDINGS_MAX: usize = 1_000;
@@ -49,14 +48,7 @@ pub(crate) fn run(
     read_objects(&repository, &manifest, shown, &mut found);
     if let (true, false, Some(log)) = (found.findings.is_empty(), objects, &manifest.log) {
         let scratch = which.scratch()?;
-        let bar = progress::bar(shown, "unpack", log_octets(&manifest));
-        let unpack = Unpack {
-            repository: &repository,
-            bar: &bar,
-            owner: Owner::of(scratch.path())?,
-        };
-        unpack.log(log, scratch.path())?;
-        bar.finish_and_clear();
+        log_alone(&repository, log, scratch.path(), shown)?;
         match Shelf::open(scratch.path()).map(|mut shelf| shelf.check()) {
             Ok(checked) => {
                 let checked = checked?;
@@ -72,14 +64,6 @@ pub(crate) fn run(
         false => found.text(&manifest),
     };
     Ok(Outcome::Report(text, code))
-}
-
-fn log_octets(manifest: &Manifest) -> u64 {
-    let files = manifest.log.iter().flat_map(|log| &log.files);
-    files
-        .flat_map(|file| &file.pieces)
-        .map(|piece| piece.0)
-        .sum()
 }
 
 /// Reads each object once.

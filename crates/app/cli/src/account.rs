@@ -81,7 +81,7 @@ pub(crate) enum AccountCommand {
         /// Remove all its mailboxes and mail from the mail store as well, permanently.
         #[arg(long)]
         purge: bool,
-        /// Print what would be removed and what would stay, and change nothing.
+        /// Print the account, mail and aliases that the removal would affect, and change nothing.
         #[arg(long, conflicts_with = "json")]
         dry_run: bool,
         /// Do not ask for confirmation.

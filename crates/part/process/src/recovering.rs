@@ -92,7 +92,7 @@ impl Progress {
         }
     }
 
-    /// What is to be told; `None` while nothing more was read.
+    /// The status text; `None` where the count of octets is that of the last look.
     fn text(&mut self, read: u64, now: Instant) -> Option<String> {
         if read == self.last {
             return None;

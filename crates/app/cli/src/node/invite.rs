@@ -86,7 +86,7 @@ pub(super) fn run(args: &InviteArgs, config: &ConfigArg) -> Result<String, Failu
     finish(ending, &plan)
 }
 
-/// What is to happen, found out before anything does.
+/// The plan of an invitation, made before the first change.
 struct Plan<'a> {
     settings: &'a Settings,
     node: NewNode<'a>,

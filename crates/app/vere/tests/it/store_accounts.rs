@@ -269,7 +269,7 @@ fn an_account_is_renamed_with_its_mail() {
         system.json(&["store", "check"])["findings"],
         serde_json::json!([])
     );
-    // Again, and after a restart, there is nothing left to do.
+    // The same command, repeated and after a restart, changes nothing more.
     system.command(&["account", "rename", ALICE, EVE]);
     system.kill();
     system.command(&["account", "rename", ALICE, EVE, "--no-alias"]);

@@ -54,7 +54,7 @@ enum Open {
     Closed,
     /// The command goes on in the next line.
     GoesOn,
-    /// Lines of input, up to one of this text.
+    /// The lines of input before the line with this text.
     Until(String),
     /// Lines of output.
     Shown,
