@@ -9,6 +9,8 @@ use std::io;
 
 use vere_process::failure::Failure;
 
+use crate::pace::Pace;
+
 /// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -52,6 +54,14 @@ pub(crate) trait Place: Debug {
     /// # Errors
     /// Errors of the system.
     fn write(&self, path: &str, octets: &[u8]) -> io::Result<()>;
+
+    /// Writes an entry as [`Place::write`] does, at the pace of a backup where the place is a disk of this machine.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    fn write_paced(&self, path: &str, octets: &[u8], _pace: &Pace) -> io::Result<()> {
+        self.write(path, octets)
+    }
 
     /// Writes a list or the description of the place, which no command writes twice.
     ///

@@ -127,6 +127,7 @@ fn stays(all: &[Made], (keep, days): (Option<u64>, Option<u64>), now: u64) -> Ha
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pace::Pace;
     use crate::repository::tests::{open, small};
     use crate::secret::SecretArgs;
 
@@ -173,7 +174,9 @@ mod tests {
         let repository = open(folder.path(), Use::Writing).unwrap();
         let names = [b"a", b"b", b"c"].map(|content| {
             let name = repository.name(content);
-            repository.put(&name, content).unwrap();
+            repository
+                .put(&name, content, &Pace::new(None, true))
+                .unwrap();
             name
         });
         repository.finish(&small(1, &names[0])).unwrap();

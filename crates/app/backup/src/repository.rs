@@ -19,6 +19,7 @@ use vere_process::failure::Failure;
 use vere_units::Secret;
 
 use crate::manifest::{self, Manifest, Piece};
+use crate::pace::Pace;
 use crate::place::directory::Directory;
 use crate::place::s3::{self, Bucket};
 use crate::place::{Entry, Place, Use, wrong};
@@ -263,17 +264,17 @@ impl Repository {
         hash.to_hex().to_string()
     }
 
-    /// Writes an object.
+    /// Writes an object, at a pace.
     ///
     /// # Errors
     /// When the place cannot be written.
-    pub(crate) fn put(&self, name: &str, content: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn put(&self, name: &str, content: &[u8], pace: &Pace) -> Result<(), Failure> {
         let path = object_path(name);
         let written = match &self.keys {
-            None => self.place.write(&path, content),
+            None => self.place.write_paced(&path, content, pace),
             Some(keys) => {
                 let sealed = keys.seal(Sealed::Object, name, content)?;
-                self.place.write(&path, &sealed)
+                self.place.write_paced(&path, &sealed, pace)
             }
         };
         written.map_err(wrong(&*self.place, &path))

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use indicatif::ProgressBar;
 use vere_process::failure::Failure;
-use vere_units::ByteSize;
 
 use crate::manifest::Piece;
 use crate::pace::Pace;
@@ -43,13 +42,13 @@ impl<'a> Storing<'a> {
     pub(crate) fn new(
         repository: &'a Repository,
         bar: &'a ProgressBar,
-        rate: Option<ByteSize>,
+        pace: Pace,
     ) -> Result<Self, Failure> {
         let mut present = repository.objects()?;
         let damaged = repository.damaged()?;
         present.retain(|name, _| !damaged.contains(name));
         Ok(Self {
-            pace: Pace::new(rate),
+            pace,
             present,
             damaged,
             mended: Vec::new(),
@@ -68,6 +67,11 @@ impl<'a> Storing<'a> {
     pub(crate) fn has_all(&self, pieces: &[Piece]) -> bool {
         let has = |Piece(octets, name): &Piece| self.present.get(name) == Some(octets);
         pieces.iter().all(has)
+    }
+
+    /// The pace at which files are read and objects are written.
+    pub(crate) const fn pace(&self) -> &Pace {
+        &self.pace
     }
 
     /// Notes octets already in the previous backup.
@@ -90,7 +94,7 @@ impl<'a> Storing<'a> {
         let name = self.repository.name(content);
         self.counts.read += octets;
         if self.present.get(&name) != Some(&octets) {
-            self.repository.put(&name, content)?;
+            self.repository.put(&name, content, &self.pace)?;
             self.present.insert(name.clone(), octets);
             self.counts.stored += octets;
             self.counts.objects += 1;

@@ -18,6 +18,7 @@ use vere_units::{ByteSize, Timestamp};
 
 use crate::args::TakeArgs;
 use crate::manifest::{Log, Manifest, Queues, VERSION};
+use crate::pace::Pace;
 use crate::place::Use;
 use crate::progress;
 use crate::repository::Repository;
@@ -72,7 +73,7 @@ pub(crate) fn run(
     let found = Files::find(settings, config)?;
     let octets = held.as_ref().map_or(0, Held::octets) + found.octets();
     let bar = progress::bar(&args.shown, "backup", octets);
-    let mut storing = Storing::new(&repository, &bar, args.rate)?;
+    let mut storing = Storing::new(&repository, &bar, Pace::new(args.rate, args.fast))?;
     let known = before
         .as_ref()
         .map_or((&[][..], 0), |before| (&before.files[..], before.made));

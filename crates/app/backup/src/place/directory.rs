@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::{Entry, Place, Use};
+use crate::pace::Pace;
 
 /// The file with the lock of the place.
 const LOCK: &str = "lock";
@@ -129,6 +130,10 @@ impl Place for Directory {
     }
 
     fn write(&self, path: &str, octets: &[u8]) -> io::Result<()> {
+        self.write_paced(path, octets, &Pace::new(None, true))
+    }
+
+    fn write_paced(&self, path: &str, octets: &[u8], pace: &Pace) -> io::Result<()> {
         let whole = self.root.join(path);
         let folder = whole.parent().unwrap_or(&self.root).to_owned();
         self.make(&folder)?;
@@ -139,8 +144,12 @@ impl Place for Directory {
             .write(true)
             .mode(0o600)
             .open(&new)?;
-        file.write_all(octets)?;
-        file.sync_data()?;
+        for part in octets.chunks(pace.step_octets()) {
+            pace.step(|| {
+                file.write_all(part)?;
+                file.sync_data()
+            })?;
+        }
         fs::rename(&new, whole)?;
         self.unsafe_yet.borrow_mut().insert(folder);
         Ok(())

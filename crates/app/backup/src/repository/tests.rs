@@ -52,7 +52,7 @@ fn a_place_is_made_once_and_keeps_its_encryption() {
         assert!(Repository::open(&text, Use::Reading, first).is_err());
         let made = Repository::open(&text, Use::Writing, first).unwrap();
         let name = made.name(b"content");
-        made.put(&name, b"content").unwrap();
+        made.put(&name, b"content", &Pace::new(None, true)).unwrap();
         made.finish(&small(1, &name)).unwrap();
         drop(made);
         assert!(Repository::open(&text, Use::Writing, second).is_err());
@@ -71,7 +71,9 @@ fn damage_of_an_object_shows() {
         let text = folder.path().display().to_string();
         let repository = Repository::open(&text, Use::Writing, ask).unwrap();
         let name = repository.name(b"content");
-        repository.put(&name, b"content").unwrap();
+        repository
+            .put(&name, b"content", &Pace::new(None, true))
+            .unwrap();
         let piece = Piece(7, name.clone());
         repository.piece(&piece).unwrap();
         let path = folder.path().join(object_path(&name));

@@ -154,11 +154,8 @@ fn read_settled(
         // Octets appended meanwhile are left for the next backup.
         let mut rest = (&mut file).take(metadata.len());
         loop {
-            let mut piece = Vec::new();
-            (&mut rest)
-                .take(PIECE_OCTETS as u64)
-                .read_to_end(&mut piece)
-                .map_err(wrong)?;
+            let piece = storing.pace().read(&mut rest, PIECE_OCTETS);
+            let piece = piece.map_err(wrong)?;
             if piece.is_empty() {
                 break;
             }

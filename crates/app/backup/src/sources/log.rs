@@ -187,7 +187,12 @@ fn store_file(
     while from < held.octets {
         let octets = (held.octets - from).min(PIECE_OCTETS as u64);
         buffer.resize(octets as usize, 0);
-        file.read_exact_at(&mut buffer, from).map_err(wrong)?;
+        let pace = storing.pace();
+        let mut at = from;
+        for part in buffer.chunks_mut(pace.step_octets()) {
+            pace.step(|| file.read_exact_at(part, at)).map_err(wrong)?;
+            at += part.len() as u64;
+        }
         pieces.push(storing.piece(&buffer)?);
         from += octets;
     }
@@ -216,6 +221,7 @@ mod tests {
     use indicatif::ProgressBar;
 
     use super::*;
+    use crate::pace::Pace;
     use crate::place::Use;
     use crate::repository::tests::open;
 
@@ -237,7 +243,7 @@ mod tests {
         let path = folder.path().join(name);
         let store = |known: Option<&LogFile>, octets: u64| {
             let bar = ProgressBar::hidden();
-            let mut storing = Storing::new(&repository, &bar, None).unwrap();
+            let mut storing = Storing::new(&repository, &bar, Pace::new(None, true)).unwrap();
             let held = HeldFile {
                 name: name.to_owned(),
                 octets,
