@@ -267,21 +267,22 @@ unpack_wheel() {
     rm -rf "$into"
 }
 
-# install_moto VERSION: an S3 server for tests, in a Python environment of its own. Its many dependencies come without
-# sums: the tests give it nothing but made-up mail.
+# install_moto: an S3 server for tests, in a Python environment of its own. Version and sums of the server and of all that
+# it needs are those of moto-requirements.txt, and the environment is made anew when the file has changed.
 install_moto() {
+    local into="$tools/moto" list=scripts/moto-requirements.txt
     command -v moto_server >/dev/null && return 0
-    [[ -x "$tools/bin/moto_server" ]] && return 0
-    say "installing moto $1"
-    local into="$tools/moto"
+    [[ -x "$tools/bin/moto_server" ]] && cmp -s "$list" "$into/requirements.txt" && return 0
+    say "installing moto"
     rm -rf "$into"
     python3 -m venv "$into" >/dev/null 2>&1 || {
         install python3-venv python3-venv
         python3 -m venv "$into" || skip moto "no Python environment"
     }
-    if "$into/bin/pip" install --quiet --only-binary=:all: "moto[s3,server]==$1" </dev/null >/dev/null 2>&1; then
+    if "$into/bin/pip" install --quiet --only-binary=:all: --require-hashes -r "$list" </dev/null >/dev/null 2>&1; then
         mkdir -p "$tools/bin"
         ln -sf "$into/bin/moto_server" "$tools/bin/moto_server"
+        cp "$list" "$into/requirements.txt"
     else
         skip moto "pip install failed"
     fi
@@ -344,7 +345,7 @@ unpack_exim
 unpack_opensmtpd
 unpack_alone etcd etcd-server usr/bin/etcd
 command -v promtool >/dev/null || unpack_alone prometheus prometheus usr/bin/promtool
-install_moto 5.2.5
+install_moto
 build_pebble
 build_suite pjdfstest 0.2.2
 build_suite fsx 0.3.2
