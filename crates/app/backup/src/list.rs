@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
-use vere_units::{ByteSize, Timestamp};
+use vere_process::wording::size;
+use vere_units::Timestamp;
 
 use crate::args::PlaceArgs;
 use crate::manifest::Manifest;
@@ -45,7 +46,7 @@ fn line(manifest: &Manifest) -> String {
         "{:>6}  {}  {:>10}  {}\n",
         manifest.number,
         Timestamp::from_millis(manifest.made),
-        ByteSize::new(manifest.octets()).to_string(),
+        size(manifest.octets()),
         manifest.host,
     )
 }

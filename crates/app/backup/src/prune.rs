@@ -10,8 +10,7 @@ use serde_json::json;
 use vere_process::clock::now;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
-use vere_process::wording::counted;
-use vere_units::ByteSize;
+use vere_process::wording::{counted, size};
 
 use crate::args::PlaceArgs;
 use crate::place::Use;
@@ -79,7 +78,7 @@ pub(crate) fn run(
             "{} and {} ({}) {}; {}\n",
             counted(gone.len() as u64, "backup", "backups"),
             counted(objects, "object", "objects"),
-            ByteSize::new(octets),
+            size(octets),
             if dry_run {
                 "would be removed"
             } else {

@@ -12,9 +12,9 @@ use vere_process::clock::now;
 use vere_process::failure::Failure;
 use vere_process::last_backup::LastBackup;
 use vere_process::outcome::Outcome;
-use vere_process::wording::counted;
+use vere_process::wording::{counted, size};
 use vere_settings::Settings;
-use vere_units::{ByteSize, Timestamp};
+use vere_units::Timestamp;
 
 use crate::args::TakeArgs;
 use crate::manifest::{Log, Manifest, Queues, VERSION};
@@ -187,7 +187,6 @@ fn report(
 
 impl Report {
     fn text(&self) -> String {
-        let size = ByteSize::new;
         let mut text = format!(
             "backup {} of {} ({}) made in {:.1} s: {} read, {} new\n",
             self.number,

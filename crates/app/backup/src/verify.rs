@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use serde_json::json;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
-use vere_process::wording::{counted, messages};
+use vere_process::wording::{counted, messages, size};
 use vere_role_store::copies::{Checked, Shelf};
-use vere_units::{ByteSize, Timestamp};
+use vere_units::Timestamp;
 
 use crate::args::{PlaceArgs, ShownArgs, WhichArgs};
 use crate::manifest::Manifest;
@@ -110,7 +110,7 @@ impl Found {
             manifest.number,
             Timestamp::from_millis(manifest.made),
             counted(self.objects, "object", "objects"),
-            ByteSize::new(self.octets),
+            size(self.octets),
         );
         if let Some(store) = &self.store {
             text += &format!(

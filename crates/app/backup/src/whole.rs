@@ -13,8 +13,8 @@ use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_process::owner::Owner;
 use vere_process::restoring::INCOMPLETE;
-use vere_process::wording::counted;
-use vere_units::{ByteSize, Timestamp};
+use vere_process::wording::{counted, size};
+use vere_units::Timestamp;
 
 use crate::args::RestoreArgs;
 use crate::fault::at;
@@ -142,7 +142,7 @@ fn text(manifest: &Manifest, data: &Path, outside: &[(String, PathBuf)], dry_run
         manifest.number,
         Timestamp::from_millis(manifest.made),
         counted(manifest.files.len() as u64, "file", "files"),
-        ByteSize::new(manifest.octets()),
+        size(manifest.octets()),
         if dry_run {
             "would be restored into"
         } else {

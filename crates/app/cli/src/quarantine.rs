@@ -17,9 +17,9 @@ use vere_control::{
 use vere_process::confirm::confirm;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
-use vere_process::wording::messages;
+use vere_process::wording::{counted, messages, size};
 use vere_settings::Settings;
-use vere_units::{ByteSize, TraceId};
+use vere_units::TraceId;
 
 pub(crate) use senders::SendersCommand;
 use vere_process::json::to_json;
@@ -187,7 +187,7 @@ fn line(row: &QuarantineRow) -> String {
         row.id,
         row.since,
         place(row),
-        ByteSize::new(u64::from(row.size)),
+        size(row.size.into()),
         shown(row.reverse_path.as_deref().unwrap_or("?")),
         shown(&row.recipients.join(", ")),
     );
@@ -218,7 +218,7 @@ fn show(socket: &Path, args: &ShowArgs) -> Result<String, Failure> {
             "{} for {}, {}\n    from <{}> to {}\n    in quarantine since {}, removed by its age at {}",
             row.id,
             place(row),
-            ByteSize::new(u64::from(row.size)),
+            size(row.size.into()),
             shown(row.reverse_path.as_deref().unwrap_or("?")),
             shown(&row.recipients.join(", ")),
             row.since,
@@ -262,7 +262,7 @@ fn act(
     };
     if args.dry_run || !is_sure {
         let count = act_on_all(socket, args, QuarantineAction::Count)?;
-        let size = ByteSize::new(count.octets);
+        let size = size(count.octets);
         let would = format!("{} ({size}) would be {done}", messages(count.messages));
         if args.dry_run {
             return match args.json {
@@ -347,10 +347,7 @@ fn told(
 
 /// What became of the own list of senders.
 fn about_senders(acted: &QuarantineActed, is_teaching: bool) -> String {
-    let count = match acted.senders {
-        1 => "1 sender".to_owned(),
-        count => format!("{count} senders"),
-    };
+    let count = counted(acted.senders, "sender", "senders");
     let mut text = match (is_teaching, acted.senders) {
         (true, _) => format!("; {count} learned"),
         (false, 0) => String::new(),

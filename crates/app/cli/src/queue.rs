@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
+use vere_process::wording::{counted, size};
 use vere_settings::Settings;
-use vere_units::{ByteSize, TraceId};
+use vere_units::TraceId;
 
 use self::operate::{
     EndArgs, EndingArgs, HoldArgs, OrderArgs, ReleaseArgs, ReturnArgs, SelectionArgs,
@@ -202,7 +203,7 @@ fn list(rows: Vec<QueueRow>) -> String {
             "{:<32} {:>9} {:>10} {:>9} {:>9} {:>5}  {:<24}  {}{}",
             of_group(row.destination, row.group),
             row.messages,
-            ByteSize::new(row.octets).to_string(),
+            size(row.octets),
             row.deferred,
             row.in_flight,
             row.connections,
@@ -261,7 +262,7 @@ fn show(rows: Vec<MessageRow>) -> String {
             row.accepted,
             of_group(row.destination, row.group),
             row.state,
-            ByteSize::new(u64::from(row.size)),
+            size(row.size.into()),
             row.reverse_path.as_deref().unwrap_or("?"),
             row.recipients.join(", ")
         );
@@ -276,8 +277,8 @@ fn show(rows: Vec<MessageRow>) -> String {
         if row.attempts > 0 {
             let _ = writeln!(
                 out,
-                "    {} attempts, next {}: {}",
-                row.attempts,
+                "    {}, next {}: {}",
+                counted(row.attempts, "attempt", "attempts"),
                 row.not_before.as_deref().unwrap_or("now"),
                 row.last_reply.as_deref().unwrap_or("-")
             );

@@ -11,9 +11,9 @@ use std::fmt::Write as _;
 use clap::Subcommand;
 use serde::Serialize;
 use vere_net::tls::MutualTls;
+use vere_process::wording::size;
 use vere_settings::{Settings, SpoolNode};
 use vere_spoolwire::{NodeStat, QueueStat};
-use vere_units::ByteSize;
 
 use crate::roles::Roles;
 use vere_control::ReplicaLine;
@@ -299,7 +299,6 @@ fn figures(out: &mut String, nodes: &[NodeLine]) {
             let _ = writeln!(out, "{:<12} {:<22} {error}", node.node, node.address);
             continue;
         };
-        let size = |octets: u64| ByteSize::new(octets).to_string();
         let of = |octets, most| format!("{} of {}", size(octets), size(most));
         let octets = figures
             .octets_max

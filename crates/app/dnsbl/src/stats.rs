@@ -7,7 +7,7 @@ use serde_json::json;
 use vere_dnsbl::data::ZoneData;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
-use vere_units::ByteSize;
+use vere_process::wording::size;
 
 use super::source::SourceArgs;
 use vere_process::json::printed;
@@ -191,7 +191,7 @@ impl Stats {
             counted(self.names, "name", "names"),
             counted(self.records, "record", "records"),
         );
-        let _ = writeln!(text, "memory {}", ByteSize::new(self.memory));
+        let _ = writeln!(text, "memory {}", size(self.memory));
         if self.networks() > 0 {
             text += "\nlisted per /24       /24s   share at most so many\n";
             for (from, until, count, share) in self.distribution() {

@@ -15,6 +15,7 @@ use vere_mailfs::volume::{AccountTerms, FactsChange, FactsReport, GONE, Leaving,
 use vere_ports::files::Errno;
 use vere_ports::mail_accounts::AccountId;
 use vere_process::failure::Failure;
+use vere_process::wording::counted;
 use vere_settings::Volume as Described;
 
 use crate::accounts::Asks;
@@ -279,8 +280,8 @@ impl Keeper {
         if leaving.only > 0 && row.state != GONE {
             let group = row.groups.first().copied().unwrap_or(number);
             return Err(format!(
-                "account {number}: expected a copy of each pack on another account; found {} packs that only this account has. `vere fs accounts add --group {group} --wait` gives its group a further account first",
-                leaving.only
+                "account {number}: expected a copy of each pack on another account; found {} that only this account has. `vere fs accounts add --group {group} --wait` gives its group a further account first",
+                counted(leaving.only, "pack", "packs")
             ));
         }
         // Other machines place nothing on the account as soon as they see these rows.

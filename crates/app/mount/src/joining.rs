@@ -8,6 +8,7 @@ use serde_json::Value;
 use vere_accounts::Place;
 use vere_mailfs::format::{Encoding, Keys, VolumeKey};
 use vere_process::failure::Failure;
+use vere_process::wording::counted;
 use vere_settings::{AccountSecret, Volume as Described};
 
 use crate::args::AddArgs;
@@ -101,7 +102,8 @@ fn add(
         // Writing into a text does not fail.
         let _written = writeln!(
             text,
-            "{missing} packs are still to be copied while the volume is mounted; `vere fs status` counts them."
+            "{} still to be copied while the volume is mounted; `vere fs status` counts them.",
+            counted(missing, "pack is", "packs are")
         );
     }
     Ok(text + &behind(&done))

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use vere_process::failure::Failure;
+use vere_process::wording::counted;
 use vere_settings::Volume as Described;
 
 use crate::args::RemoveArgs;
@@ -61,7 +62,8 @@ fn left_text(number: u16, done: &Value) -> String {
     let hint = match (done["packs_named"].as_u64(), done["late"].as_str()) {
         (Some(0), _) => "Its folder VereFS is yours to remove as soon as every other machine with the volume has been connected since.".to_owned(),
         (Some(packs), _) => format!(
-            "Keep its folder VereFS: other machines have placed {packs} packs there meanwhile, which no other account has. `vere fs accounts remove` with the same number looks again."
+            "Keep its folder VereFS: other machines have placed {} there meanwhile, without a copy on another account. `vere fs accounts remove` with the same number looks again.",
+            counted(packs, "pack", "packs")
         ),
         (None, late) => format!(
             "Keep its folder VereFS, since packs of other machines may still lie there: {}. `vere fs accounts remove` with the same number looks again.",

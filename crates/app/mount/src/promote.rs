@@ -6,6 +6,7 @@ use serde_json::json;
 use vere_mailfs::format::Keys;
 use vere_mailfs::volume::{Create, Terms, is_outage};
 use vere_process::failure::Failure;
+use vere_process::wording::counted;
 use vere_promotion::{Promoted, PromotionError, Source};
 
 use crate::args::LeadArgs;
@@ -140,8 +141,13 @@ fn shown(args: &LeadArgs, promoted: &Promoted, without: Option<u16>) -> String {
         return format!("{done:#}\n");
     }
     let mut text = format!(
-        "Account {} is the lead; {copied} mails with changes and names were copied. Mounts go over to the new lead by themselves.\n",
-        lead.account
+        "Account {} is the lead; {} copied. Mounts go over to the new lead by themselves.\n",
+        lead.account,
+        counted(
+            copied,
+            "mail with changes and names was",
+            "mails with changes and names were"
+        )
     );
     if let Some(was) = without {
         text.push_str(&format!(

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use vere_mailfs::volume::CheckTerms;
 use vere_process::failure::Failure;
+use vere_process::wording::counted;
 
 use crate::args::{CheckArgs, GcArgs, SecretArgs, VolumeArgs};
 use crate::bring_in;
@@ -150,12 +151,12 @@ pub(crate) fn checked(report: &Value) -> String {
     };
     let _written = writeln!(
         text,
-        "{verdict}: {} mails, {} packs, {} inodes, {} mails verified, {} repairs",
-        number("mails"),
-        number("packs"),
-        number("inodes"),
-        number("verified"),
-        number("repaired"),
+        "{verdict}: {}, {}, {}, {} verified, {}",
+        counted(number("mails"), "mail", "mails"),
+        counted(number("packs"), "pack", "packs"),
+        counted(number("inodes"), "inode", "inodes"),
+        counted(number("verified"), "mail", "mails"),
+        counted(number("repaired"), "repair", "repairs"),
     );
     text
 }
@@ -172,8 +173,8 @@ fn collected(report: &Value) -> String {
     let found = found.into_iter().fold(0, u64::saturating_add);
     let _written = writeln!(
         text,
-        "{} mails removed ({}), {} of them commits and pages of the past; {found} found needless now, {} wait for their time, {} are not ours",
-        number("removed"),
+        "{} removed ({}), {} of them commits and pages of the past; {found} found needless now, {} wait for their time, {} are not ours",
+        counted(number("removed"), "mail", "mails"),
         octets(number("octets")),
         number("history"),
         number("waiting"),
@@ -181,17 +182,11 @@ fn collected(report: &Value) -> String {
     );
     if number("packs_moved") > 0 {
         let moved = octets(number("octets_moved"));
-        let packs = number("packs_moved");
-        let _written = writeln!(
-            text,
-            "{moved} moved out of {packs} packs that were less than half needed"
-        );
+        let packs = counted(number("packs_moved"), "pack that was", "packs that were");
+        let _written = writeln!(text, "{moved} moved out of {packs} less than half needed");
     }
     if number("files_rewritten") > 0 {
-        let files = match number("files_rewritten") {
-            1 => "1 file".to_owned(),
-            files => format!("{files} files"),
-        };
+        let files = counted(number("files_rewritten"), "file", "files");
         let octets = octets(number("octets_rewritten"));
         let _written = writeln!(text, "{files} of many small pieces written anew ({octets})");
     }

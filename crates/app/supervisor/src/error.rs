@@ -10,6 +10,7 @@ use vere_net::listen::ListenError;
 use crate::named::Fault;
 use vere_process::settings::SettingsError;
 use vere_process::upgrade::Unsaid;
+use vere_process::wording::counted;
 
 /// Why the system could not be started, or a reload was refused.
 #[derive(Debug)]
@@ -155,7 +156,8 @@ impl fmt::Display for SupervisorError {
             Self::RoleNeverReady { role, tries } => {
                 write!(
                     f,
-                    "role {role} ended {tries} times before it was ready; its log says why"
+                    "role {role} ended {} before it was ready; its log says why",
+                    counted(*tries, "time", "times")
                 )
             }
             Self::NeedsRestart { keys } => {

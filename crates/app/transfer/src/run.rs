@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use vere_units::ByteSize;
 
 use super::args::TransferArgs;
 use super::doubts::Doubt;
@@ -17,7 +16,7 @@ use super::state::State;
 use super::target::Target;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
-use vere_process::wording::{counted, messages};
+use vere_process::wording::{self, counted, messages};
 
 /// Number of refused or doubtful messages that are named, each with the reason.
 const NAMED_MAX: usize = 50;
@@ -309,7 +308,7 @@ fn no_room(item: &Item, size: u64, reason: &str) -> Failure {
         "the account that mail goes to is full at message {} ({}): [OVERQUOTA] {reason}. Raise its quota, or make \
          room in it",
         item.key,
-        ByteSize::new(size)
+        wording::size(size)
     ))
 }
 
@@ -345,7 +344,7 @@ impl Summary {
             "{}{} ({}) in {} {did}",
             self.named,
             messages(self.brought),
-            ByteSize::new(self.octets),
+            wording::size(self.octets),
             counted(self.mailboxes, "mailbox", "mailboxes")
         );
         for (count, one, several) in [

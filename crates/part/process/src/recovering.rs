@@ -10,7 +10,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
-use vere_units::{ByteSize, Span};
+use vere_units::Span;
+
+use super::wording::size;
 
 use crate::entry::tell;
 
@@ -101,12 +103,12 @@ impl Progress {
         let done = read - self.before;
         let seconds = now.saturating_duration_since(self.began).as_secs_f64();
         let rate = (done as f64 / seconds.max(0.001)) as u64;
-        let (shown, rate_shown) = (ByteSize::new(done), ByteSize::new(rate));
+        let (shown, rate_shown) = (size(done), size(rate));
         let Some(left) = self.all.checked_sub(done).filter(|_| rate > 0) else {
             return Some(format!("reading the log: {shown}, {rate_shown}/s"));
         };
         let left = Span::from(Duration::from_secs(left.div_ceil(rate)));
-        let all = ByteSize::new(self.all);
+        let all = size(self.all);
         Some(format!(
             "reading the log: {shown} of at most {all}, {rate_shown}/s, {left} left"
         ))
@@ -125,7 +127,7 @@ mod tests {
         assert_eq!(progress.text(7, after(1)), None);
         assert_eq!(
             progress.text(7 + (100 << 20), after(2)).unwrap(),
-            "reading the log: 100 MiB of at most 300 MiB, 50 MiB/s, 4s left"
+            "reading the log: 100 MiB of at most 300 MiB, 50.0 MiB/s, 4s left"
         );
         assert_eq!(progress.text(7 + (100 << 20), after(3)), None);
         // Some octets are read twice.

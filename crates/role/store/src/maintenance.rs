@@ -8,7 +8,6 @@ use clap::Subcommand;
 use vere_ports::directory::AccountName;
 use vere_settings::Settings;
 use vere_store::{Reclaim, StoreError};
-use vere_units::ByteSize;
 
 use crate::checking::StoreFigures;
 use crate::files::Files;
@@ -18,6 +17,7 @@ use crate::upkeep::ReclaimFigures;
 use vere_control::{StoreProgress, StoreRequest};
 use vere_parsing::Decoders;
 use vere_process::outcome::Outcome;
+use vere_process::wording::{counted, size};
 
 pub mod accounts;
 mod error;
@@ -173,16 +173,14 @@ pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Maint
         StoreCommand::Restored => {
             let changes = files()?.restored()?;
             Ok(Outcome::Print(format!(
-                "the metadata were made anew from {changes} changes in the log; every mailbox has a new UIDVALIDITY\n"
+                "the metadata were made anew from {} in the log; every mailbox has a new UIDVALIDITY\n",
+                counted(changes, "change", "changes")
             )))
         }
         StoreCommand::Compact { dead_min } => {
             let files = files()?;
             let saved = compact(&mut files.open()?, folder, *dead_min)?;
-            Ok(Outcome::Print(format!(
-                "{} given back\n",
-                ByteSize::new(saved)
-            )))
+            Ok(Outcome::Print(format!("{} given back\n", size(saved))))
         }
     }
 }

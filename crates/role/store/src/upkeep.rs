@@ -430,7 +430,7 @@ impl Upkeep {
         };
         let scarce = free < needed;
         if scarce != self.scarce {
-            let free = vere_units::ByteSize::new(free);
+            let free = vere_process::wording::size(free);
             match scarce {
                 true => tracing::error!(%free, "the disk is nearly full: no message is taken in"),
                 false => tracing::info!(%free, "there is room on the disk again"),

@@ -12,6 +12,7 @@ use vere_settings::{AccountQuota, AccountSending, LocalDelivery, Settings};
 use super::records::{existing, leading, maildir};
 use super::state;
 use vere_process::json::printed;
+use vere_process::wording::messages;
 
 /// Prints an account.
 ///
@@ -87,7 +88,7 @@ pub(super) fn quota(name: &AccountName, settings: &Settings) -> AccountQuota {
 
 pub(super) fn quota_text(quota: &AccountQuota) -> String {
     let size = quota.size.map(|size| size.to_string());
-    let messages = quota.messages.map(|count| format!("{count} messages"));
+    let messages = quota.messages.map(messages);
     let bounds: Vec<String> = size.into_iter().chain(messages).collect();
     match bounds.is_empty() {
         true => "none".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use vere_process::wording::{counted, messages};
 use vere_settings::{LocalDelivery, OverQuota, Settings};
 use vere_supervisor::roles::memory_bounds;
 
@@ -73,11 +74,13 @@ fn listed<T: ToString>(values: &[T]) -> String {
 fn quota(settings: &Settings) -> String {
     let quota = &settings.quota;
     let size = quota.default.size.map(|size| size.to_string());
-    let messages = quota.default.messages.map(vere_process::wording::messages);
+    let messages = quota.default.messages.map(messages);
     let bounds: Vec<String> = size.into_iter().chain(messages).collect();
     let mut text = bounds.join(", ");
     if !quota.accounts.is_empty() {
-        let _ = write!(text, ", {} accounts of their own", quota.accounts.len());
+        let accounts = quota.accounts.len();
+        text += ", ";
+        text += &counted(accounts, "account of its own", "accounts of their own");
     }
     let over = match quota.over {
         OverQuota::Defer => "waits",

@@ -14,6 +14,7 @@ use vere_units::Timestamp;
 
 use crate::spool::nodes::replicas;
 use vere_process::json::to_json;
+use vere_process::wording::counted;
 
 const DAY_MILLIS: u64 = 24 * 3600 * 1000;
 
@@ -93,7 +94,7 @@ fn table(rows: &[Row]) -> String {
         "NODE", "ADDRESS", "RUNS", "STATE", "CERTIFICATE"
     );
     for row in rows {
-        let days = row.days.map(|days| format!("{days} days"));
+        let days = row.days.map(|days| counted(days, "day", "days"));
         let _ = writeln!(
             text,
             "{:<12} {:<24} {:<10} {:<12} {:<12} {}",

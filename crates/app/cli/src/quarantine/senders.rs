@@ -10,6 +10,7 @@ use vere_control::{Request, SenderRow, ask_for};
 use vere_process::failure::Failure;
 
 use vere_process::json::to_json;
+use vere_process::wording::counted;
 
 /// How long the command waits for the gateway.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -99,8 +100,7 @@ fn remove(socket: &Path, args: &RemoveArgs) -> Result<String, Failure> {
             args.sender
         ))),
         (_, true) => to_json(&count),
-        (1, false) => Ok("1 entry removed\n".to_owned()),
-        (count, false) => Ok(format!("{count} entries removed\n")),
+        (count, false) => Ok(counted(count, "entry removed\n", "entries removed\n")),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use vere_queue::Place;
 use vere_settings::Settings;
-use vere_units::{ByteSize, Span, TraceId};
+use vere_units::{Span, TraceId};
 
 use vere_control::queues::{self, parse};
 use vere_control::{
@@ -16,7 +16,7 @@ use vere_control::{
 use vere_process::confirm::confirm as ask_first;
 use vere_process::failure::Failure;
 use vere_process::json::to_json;
-use vere_process::wording::messages;
+use vere_process::wording::{messages, size};
 
 /// How long a command waits for a gateway to work through its queues; the gateway goes on afterwards.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -473,7 +473,7 @@ fn finish(
 
 /// The number of messages that an operation would change.
 fn would(count: &Acted, done: &str) -> String {
-    let size = ByteSize::new(count.octets);
+    let size = size(count.octets);
     format!("{} ({size}) would be {done}", messages(count.messages))
 }
 

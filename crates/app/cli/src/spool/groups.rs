@@ -7,9 +7,9 @@ use serde::Serialize;
 use vere_net::tls::MutualTls;
 use vere_owner::lease::LeaseRecord;
 use vere_owner::{MemberState, Membership};
+use vere_process::wording::size;
 use vere_settings::Settings;
 use vere_spoolwire::NodeStat;
-use vere_units::ByteSize;
 
 use super::nodes::key;
 use vere_link::Credentials;
@@ -173,7 +173,7 @@ fn table(lines: &[GroupLine]) -> String {
         let figures = line.holds.as_ref().map_or_else(
             || format!("{:>7} {:>9} {:>10}", "?", "?", "?"),
             |holds| {
-                let size = ByteSize::new(holds.octets).to_string();
+                let size = size(holds.octets);
                 format!("{:>7} {:>9} {size:>10}", holds.queues, holds.records)
             },
         );

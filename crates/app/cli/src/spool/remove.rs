@@ -18,6 +18,7 @@ use vere_link::Credentials;
 use vere_link::reader::{end_group, look_for};
 use vere_process::encryption;
 use vere_process::failure::Failure;
+use vere_process::wording::counted;
 
 /// Remove the queues of a permanently gone gateway from all nodes.
 #[derive(Debug, Args)]
@@ -158,9 +159,10 @@ fn look<'a>(
     }
     if let Some(full) = holders.iter().find(|holder| holder.records > 0) {
         return Err(Failure::new(format!(
-            "{group}: {} records on node {}; deliver them first (vere queue drain --here --group {group}), or lose \
+            "{group}: {} on node {}; deliver them first (vere queue drain --here --group {group}), or lose \
              them (--force); nothing was changed",
-            full.records, full.node.name
+            counted(full.records, "record", "records"),
+            full.node.name
         )));
     }
     Ok(holders)

@@ -20,6 +20,7 @@ use vere_link::Credentials;
 use vere_link::reader::{Reader, make_whole};
 use vere_process::encryption;
 use vere_process::failure::Failure;
+use vere_process::wording::counted;
 
 /// Choose the authoritative node after the loss of the membership register or of all full replicas.
 #[derive(Debug, Args)]
@@ -156,8 +157,8 @@ fn look<'a>(
                     });
                 }
                 format!(
-                    "life {incarnation}, {} records up to transaction {}{}",
-                    stat.records,
+                    "life {incarnation}, {} up to transaction {}{}",
+                    counted(stat.records, "record", "records"),
                     reader.welcome.processed,
                     if stat.syncing { ", incomplete" } else { "" },
                 )

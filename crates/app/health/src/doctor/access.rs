@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{Gid, User, getgrouplist};
 use vere_settings::{DirectoryStore, Settings};
 
+use crate::figures::counted;
 use crate::row::Row;
 
 const CHECK: &str = "permissions";
@@ -88,7 +89,10 @@ pub(super) fn rows(
         let count = seen.iter().filter(|path| path.exists()).count() + 1;
         rows.push(Row::ok(
             CHECK,
-            format!("{count} files and the data directory are private"),
+            format!(
+                "{} and the data directory are private",
+                counted(count as u64, "file")
+            ),
         ));
     }
     rows

@@ -9,6 +9,7 @@ use vere_mailfs::format::Keys;
 use vere_mailfs::volume::{Past, Placed, Salvage, Salvaged, begun_writer};
 use vere_ports::files::Caller;
 use vere_process::failure::Failure;
+use vere_process::wording::counted;
 use vere_recovery::Recovered;
 use vere_settings::Volume as Described;
 
@@ -155,9 +156,9 @@ fn restored(salvaged: &Value) -> Option<String> {
         ),
     };
     Some(format!(
-        "{} files and {} folders are restored {place}, by the checkpoint of generation {} ({whole}) and later commits\n",
-        number("restored_files"),
-        number("restored_folders"),
+        "{} and {} are restored {place}, by the checkpoint of generation {} ({whole}) and later commits\n",
+        counted(number("restored_files"), "file", "files"),
+        counted(number("restored_folders"), "folder", "folders"),
         number("pages_generation"),
     ))
 }
@@ -168,9 +169,9 @@ pub(super) fn shown(salvaged: &Value) -> String {
     let mut text = restored(salvaged).unwrap_or_default();
     text.push_str(&match salvaged["folder"].as_str() {
         Some(folder) if number("files") > 0 => format!(
-            "{} files with {} octets are salvaged into the folder {folder}",
-            number("files"),
-            number("octets")
+            "{} with {} salvaged into the folder {folder}",
+            counted(number("files"), "file", "files"),
+            counted(number("octets"), "octet", "octets")
         ),
         _ => "nothing is salvaged: no content without a file".to_owned(),
     });
@@ -184,10 +185,10 @@ pub(super) fn shown(salvaged: &Value) -> String {
         }
     }
     text.push_str(&format!(
-        "; {} packs and {} commits read, {} damaged frames",
-        number("packs"),
-        number("commits"),
-        number("frames_damaged")
+        "; {} and {} read, {}",
+        counted(number("packs"), "pack", "packs"),
+        counted(number("commits"), "commit", "commits"),
+        counted(number("frames_damaged"), "damaged frame", "damaged frames")
     ));
     for reason in salvaged["unusable"].as_array().into_iter().flatten() {
         text.push_str("\nunusable: ");

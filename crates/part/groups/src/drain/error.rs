@@ -8,7 +8,7 @@ use vere_cluster::RegisterError;
 use vere_owner::MembershipError;
 
 use vere_link::SetupError;
-use vere_process::wording::messages;
+use vere_process::wording::{counted, messages};
 
 /// Why the queues of a gateway are not drained.
 #[derive(Debug)]
@@ -82,7 +82,8 @@ impl<E: Error> fmt::Display for DrainError<E> {
             Self::Unchanged(name) => write!(f, "{name}: stopped, nothing was changed"),
             Self::Unreadable { name, unreadable } => write!(
                 f,
-                "{name}: {unreadable} records are left that this version cannot read"
+                "{name}: this version cannot read {} of those left",
+                counted(*unreadable, "record", "records")
             ),
             Self::Taken { name, left } => write!(
                 f,

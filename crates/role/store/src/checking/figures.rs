@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
+use vere_process::wording::{self, size};
 use vere_store::{CheckReport, Finding};
-use vere_units::ByteSize;
 
 /// The contents of the mail store, and the faults found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,6 @@ impl StoreFigures {
 
     /// The figures as a table.
     pub(crate) fn counts(&self) -> String {
-        let size = |octets| ByteSize::new(octets).to_string();
         let rows = [
             ("accounts", self.accounts.to_string()),
             ("mailboxes", self.mailboxes.to_string()),
@@ -102,8 +101,9 @@ pub(crate) fn sentence(finding: &Finding) -> String {
         }
         Finding::Unreachable { mailbox, messages } => {
             format!(
-                "mailbox {}: in no list, {messages} messages in it",
-                mailbox.0
+                "mailbox {}: in no list, {} in it",
+                mailbox.0,
+                wording::messages(*messages)
             )
         }
         Finding::Counters { mailbox, reason } => format!("mailbox {}: {reason}", mailbox.0),

@@ -7,7 +7,6 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use vere_ports::directory::AccountName;
 use vere_settings::Settings;
-use vere_units::ByteSize;
 
 use super::error::MaintenanceError;
 use crate::accounts::{self, AccountRow, AccountsPage};
@@ -16,6 +15,7 @@ use crate::mail_store::MailStore;
 use vere_control::StoreRequest;
 use vere_login::directory::{self, DirectoryError};
 use vere_process::confirm::confirm;
+use vere_process::wording;
 
 /// How long the store may take for an answer: one import or export may have to end before.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -47,7 +47,7 @@ pub(super) fn list(settings: &Settings, json: bool) -> Result<String, Maintenanc
             } else {
                 "  (not in the directory)"
             };
-            let size = ByteSize::new(row.octets);
+            let size = wording::size(row.octets);
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
@@ -157,15 +157,11 @@ pub fn kept(
 
 /// What an account has, in words.
 pub fn amount(row: &AccountRow) -> String {
-    let plural = |count: u64| if count == 1 { "" } else { "s" };
-    let plural_x = |count: u64| if count == 1 { "" } else { "es" };
     format!(
-        "{} message{} ({}) in {} mailbox{}",
-        row.messages,
-        plural(row.messages),
-        ByteSize::new(row.octets),
-        row.mailboxes,
-        plural_x(row.mailboxes),
+        "{} ({}) in {}",
+        wording::messages(row.messages),
+        wording::size(row.octets),
+        wording::counted(row.mailboxes, "mailbox", "mailboxes"),
     )
 }
 

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::json;
-use vere_units::{ByteSize, Timestamp};
+use vere_process::wording::size;
+use vere_units::Timestamp;
 
 use crate::checking::StoreFigures;
 use crate::upkeep::{LastPass, ReclaimFigures};
@@ -26,13 +27,13 @@ impl Room {
     }
 
     pub(super) fn rows(&self) -> String {
-        let mut rows = vec![("  reclaimable", ByteSize::new(self.dead).to_string())];
+        let mut rows = vec![("  reclaimable", size(self.dead))];
         match self.last {
             None => rows.push(("reclaimed last", "never".to_owned())),
             Some(last) => {
                 let ended = Timestamp::from_millis(last.ended).to_string();
                 rows.push(("reclaimed last", ended));
-                rows.push(("  given back", ByteSize::new(last.saved).to_string()));
+                rows.push(("  given back", size(last.saved)));
                 rows.push(("  segments looked at", last.segments.to_string()));
                 rows.push(("  segments rewritten", last.rewritten.to_string()));
                 rows.push(("  snapshots written", last.snapshots.to_string()));

@@ -1,6 +1,7 @@
 use vere_disk::log::Directory;
 use vere_disk::mail_meta::FjallMeta;
 use vere_store::{Prepared, Store, StoreConfig, SystemFlags};
+use vere_units::ByteSize;
 
 use super::*;
 use std::sync::Arc;

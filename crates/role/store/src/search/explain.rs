@@ -13,7 +13,6 @@ use vere_imap::command::{Command, CommandError, SearchKey, parse};
 use vere_imap::set::UidSet;
 use vere_ports::directory::AccountName;
 use vere_store::{BodyReader, Committed, MailboxId, MailboxName, Snapshot, StoreError, Uid};
-use vere_units::ByteSize;
 
 use super::look::{Leaf, Look};
 use super::own_fields::{Asking, OwnFields, own_fields};
@@ -172,7 +171,7 @@ fn explained(
         "{}; index: {}, {}; not indexed: {unknown}\n",
         wording::messages(messages),
         wording::counted(count, "segment", "segments"),
-        ByteSize::new(octets)
+        wording::size(octets)
     );
     look.leaves()
         .iter()
@@ -206,7 +205,7 @@ fn line_of(text: &mut String, leaf: &Leaf) {
         leaf.certain,
         leaf.candidates,
         leaf.unknown,
-        ByteSize::new(leaf.octets as u64),
+        wording::size(leaf.octets as u64),
         leaf.found
     );
 }

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use vere_units::ByteSize;
+use vere_process::wording::size;
 
 use super::sample::{Rates, Row};
 use super::screen::{Mode, Screen, Sort};
@@ -150,7 +150,7 @@ fn top(screen: &Screen, width: u16) -> Vec<Line<'static>> {
 }
 
 fn heaviest(place: &str, heaviest: &HeaviestClient) -> Line<'static> {
-    let octets = ByteSize::new(heaviest.octets).to_string();
+    let octets = size(heaviest.octets);
     let plural = if heaviest.messages == 1 { "" } else { "s" };
     Line::raw(format!(
         "receiving most{place} from {}: {} in {} message{plural}",
@@ -163,7 +163,7 @@ fn heaviest(place: &str, heaviest: &HeaviestClient) -> Line<'static> {
 fn budget(budget: &Budget) -> Span<'static> {
     let figure = |number: u64| {
         if budget.octets {
-            ByteSize::new(number).to_string()
+            size(number)
         } else {
             count(number)
         }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use vere_process::wording;
-use vere_units::{ByteSize, Timestamp};
+use vere_process::wording::{self, size};
+use vere_units::Timestamp;
 
 use crate::mailboxes::{ExpungedRow, MailboxRow, UndeletedPage};
 
@@ -62,7 +62,7 @@ pub(super) fn list(rows: &[MailboxRow], now: Timestamp) -> String {
             name(row),
             row.messages,
             row.unseen,
-            ByteSize::new(row.octets).to_string(),
+            wording::size(row.octets),
             row.expunged,
         );
     }
@@ -72,7 +72,6 @@ pub(super) fn list(rows: &[MailboxRow], now: Timestamp) -> String {
 /// One mailbox in lines.
 pub(super) fn one(row: &MailboxRow, now: Timestamp) -> String {
     let dash = || "-".to_owned();
-    let size = |octets: u64| ByteSize::new(octets).to_string();
     let rows = [
         ("mailbox", shown(&row.mailbox)),
         (
@@ -155,7 +154,7 @@ pub(super) fn expunged(rows: &[ExpungedRow], now: Timestamp, next: Option<usize>
             "{:>10}  {:<16} {:>12}  {:<FROM_CHARS$}  {}",
             row.uid,
             ago(row.expunged, now),
-            ByteSize::new(row.size.into()).to_string(),
+            wording::size(row.size.into()),
             cut(row.from.as_deref().unwrap_or("-"), FROM_CHARS),
             cut(&subject, SUBJECT_CHARS),
         );
@@ -205,7 +204,7 @@ pub(super) fn over(page: &UndeletedPage) -> String {
     let left = match (page.messages_left, page.octets_left) {
         (Some(messages), Some(octets)) => amount(messages, octets),
         (Some(messages), None) => wording::messages(messages),
-        (None, octets) => ByteSize::new(octets.unwrap_or(0)).to_string(),
+        (None, octets) => wording::size(octets.unwrap_or(0)),
     };
     format!(
         "over quota: {} would come back, the quota leaves {left}; nothing was changed",
@@ -218,7 +217,7 @@ pub(super) fn amount(messages: u64, octets: u64) -> String {
     format!(
         "{} ({})",
         wording::messages(messages),
-        ByteSize::new(octets)
+        wording::size(octets)
     )
 }
 

@@ -53,7 +53,7 @@ fn a_frame_of_80_columns_and_24_lines() {
     let expected = [
         "mx1  2026-11-22T05:00:00.000Z  every 1 s  intake open",
         "QUEUED 105  READY 105  DEFER 0  DLV 0  IN/S 125  OUT/S 128  OLD 2h",
-        "queued             50 of 100      50 %  spool group      1MiB no limit",
+        "queued             50 of 100      50 %  spool group    1.0MiB no limit",
         "replica a        sync       run  standby ready acknowledged 17, 2 open",
         "DESTINATION      *QUEUED  READY  DEFER   DLV   IN/S  OUT/S  OLD    LAT  CONN MRK",
         "slow.example         100     95      3     2      0      0   2h   1.5s   2/5 HS",
