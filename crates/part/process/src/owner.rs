@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use nix::unistd::{Gid, Uid, getegid, geteuid, setfsgid, setfsuid};
+use nix::unistd::{Gid, Uid, geteuid, setfsgid, setfsuid};
 
 /// The owner of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,23 +40,24 @@ impl Owner {
     }
 }
 
-/// The rights of root come back with the end of this value, also after a panic.
+/// The earlier rights come back with the end of this value, also after a panic: those of root, or within the work of
+/// another [`Owner::act`] the rights of that owner.
 #[derive(Debug)]
-struct Acting;
+struct Acting(Owner);
 
 impl Acting {
     fn begin(owner: Owner) -> Self {
         // The group first: without the rights of root it could not be changed any more.
-        setfsgid(owner.gid);
-        setfsuid(owner.uid);
-        Self
+        let gid = setfsgid(owner.gid);
+        let uid = setfsuid(owner.uid);
+        Self(Owner { uid, gid })
     }
 }
 
 impl Drop for Acting {
     fn drop(&mut self) {
-        setfsuid(geteuid());
-        setfsgid(getegid());
+        setfsuid(self.0.uid);
+        setfsgid(self.0.gid);
     }
 }
 
@@ -94,12 +95,14 @@ mod tests {
                 .join()
                 .unwrap();
             fs::read(data.join("link")).unwrap_err();
+            owner.act(|| ());
+            fs::write(data.join("four"), "").unwrap();
         });
         fs::write(folder.path().join("three"), "").unwrap();
         let uid = |name: &str| fs::metadata(folder.path().join(name)).unwrap().uid();
         assert_eq!(
-            [uid("data/one"), uid("data/two"), uid("three")],
-            [NOBODY, NOBODY, 0]
+            ["data/one", "data/two", "data/four", "three"].map(uid),
+            [NOBODY, NOBODY, NOBODY, 0]
         );
         fs::read(data.join("link")).unwrap();
     }

@@ -22,6 +22,7 @@ use vere_process::wording::{counted, size};
 pub mod accounts;
 mod error;
 pub mod mailbox;
+mod owned;
 mod progress;
 mod repair;
 mod resting;
@@ -30,6 +31,7 @@ mod room;
 pub use crate::files::{FilesError, Trouble};
 pub use crate::search::ExplainError;
 pub use error::{MailboxTrouble, MaintenanceError};
+use owned::owned;
 use room::Room;
 
 /// Longest time of an explained search.
@@ -114,11 +116,15 @@ fn found(damage: bool) -> ExitCode {
     ExitCode::from(if damage { FINDINGS } else { 0 })
 }
 
-/// Runs the command.
+/// Runs the command. Files that root makes belong to the owner of the data directory.
 ///
 /// # Errors
 /// When the store cannot be opened, is in use, or cannot be read.
 pub fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, MaintenanceError> {
+    owned(settings, || execute(command, settings))
+}
+
+fn execute(command: &StoreCommand, settings: &Settings) -> Result<Outcome, MaintenanceError> {
     if let StoreCommand::Explain {
         account,
         mailbox,

@@ -18,10 +18,10 @@ use crate::harness::{
 use crate::imap::{Imap, start_with_store};
 
 const ALICE: &str = "alice@example.org";
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// The owners of a directory, and of everything below.
-fn owners(folder: &Path) -> BTreeSet<u32> {
+pub(crate) fn owners(folder: &Path) -> BTreeSet<u32> {
     let owner = |path: &Path| fs::symlink_metadata(path).expect("it").uid();
     let mut all = BTreeSet::from([owner(folder)]);
     for entry in fs::read_dir(folder).expect("a directory") {

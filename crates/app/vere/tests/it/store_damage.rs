@@ -1,10 +1,13 @@
 //! Damaged octets of the mail store: the client gets an error, and never takes a damaged message for a removed
 //! message.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
-use crate::harness::{Options, System, assert_has, output_of, vere};
+use crate::backup_repair::{NOBODY, owners};
+use crate::harness::{Options, System, assert_has, output_of, run, skip, test_name, vere};
 use crate::imap::{Imap, Ports, start_with_store};
 use crate::store_accounts::uid_validity;
 
@@ -119,4 +122,41 @@ fn a_restored_copy_gives_no_uid_twice() {
     assert_has(&said, &["every mailbox has a new UIDVALIDITY"]);
     let (third, count) = run_once(&mut system, &ports);
     assert!(third > second && count == 2, "{third} {count}");
+}
+
+/// Each command that opens the store of a stopped system left files of root, so that the system of user `vere` did not
+/// start any more.
+#[test]
+fn maintenance_by_root_leaves_no_file_of_root() {
+    if !nix::unistd::geteuid().is_root() {
+        skip(&test_name(), "not root");
+        return;
+    }
+    let (mut system, ports) = start_with_store(Options::default());
+    let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+    alice.append("INBOX", "Subject: one\r\n\r\nx\r\n");
+    drop(alice);
+    system.end();
+    let folder = system.directory.path();
+    fs::set_permissions(folder, Permissions::from_mode(0o755)).expect("it");
+    let data = folder.join("data");
+    run(Command::new("chown").args(["-R", "65534:65534"]).arg(&data));
+    for words in [
+        &["store", "check"][..],
+        &["store", "stats"],
+        &["store", "accounts"],
+        &["store", "explain", "alice@example.org", "INBOX", "TEXT x"],
+        &["store", "compact", "--dead-min", "0"],
+        &["store", "repair"],
+        &["store", "restored"],
+    ] {
+        // Files that a store makes anew when it opens.
+        for name in ["store/lock", "store/meta", "store.mark"] {
+            let path = data.join(name);
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+        }
+        system.command(words);
+        assert_eq!(owners(&data), [NOBODY].into(), "{words:?}");
+        assert!(data.join("store/lock").exists(), "{words:?}");
+    }
 }

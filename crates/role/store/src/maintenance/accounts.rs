@@ -9,6 +9,7 @@ use vere_ports::directory::AccountName;
 use vere_settings::Settings;
 
 use super::error::MaintenanceError;
+use super::owned::owned;
 use crate::accounts::{self, AccountRow, AccountsPage};
 use crate::files::Files;
 use crate::mail_store::MailStore;
@@ -190,10 +191,10 @@ fn ask<T: DeserializeOwned>(
     }
 }
 
-/// Works on a store at rest, with locked files.
+/// Works on a store at rest, with locked files, which root leaves to the owner of the data directory.
 fn alone<T>(
     settings: &Settings,
     act: impl FnOnce(&mut MailStore) -> Result<T, MaintenanceError>,
 ) -> Result<T, MaintenanceError> {
-    act(&mut Files::of(settings)?.open()?)
+    owned(settings, || act(&mut Files::of(settings)?.open()?))
 }
