@@ -100,7 +100,7 @@ fn sections_that_are_there_keep_their_keys_and_comments() {
 fn the_difference_has_the_changed_lines() {
     assert_eq!(difference("a\nb\n", "a\nb\n"), "");
     let text = difference("a\nb\nc\nd\n", "a\nB\nc\nd\ne\n");
-    assert_eq!(text, "  a\n- b\n+ B\n  d\n+ e\n");
+    assert_eq!(text, "  a\n- b\n+ B\n  c\n  d\n+ e\n");
     assert_eq!(difference("", "a\n"), "+ a\n");
     let shown = difference(SMALLEST, &with(SMALLEST, "mail2"));
     assert!(
