@@ -12,8 +12,9 @@ use vere_settings::Settings;
 use crate::manifest::Root;
 
 /// Names in the data directory left out of backups: the mail store, read separately; locks; caches; the trace; copies
-/// of accepted settings; reserved space; files put aside by an earlier restore; the record of the last backup.
-const LEFT_OUT: [&str; 13] = [
+/// of accepted settings; the list of domains and the open challenges of the web server (`web`), which the gateway writes;
+/// reserved space; files put aside by an earlier restore; the record of the last backup.
+const LEFT_OUT: [&str; 15] = [
     "ballast",
     "store",
     "store.mark",
@@ -27,6 +28,8 @@ const LEFT_OUT: [&str; 13] = [
     "front",
     "couriers",
     "mta-sts-policies",
+    "web",
+    "dnsbl/accepted.toml",
 ];
 /// Endings of files left by a crash during a write.
 const LEFTOVERS: [&str; 3] = [".new", ".tmp", "~"];
@@ -124,4 +127,46 @@ fn walk(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(found: &Found) -> Vec<&str> {
+        found.keys().map(|(_, name)| name.as_str()).collect()
+    }
+
+    /// Lists of domains and answers to challenges of the web server were in each backup, and came back with a restore.
+    #[test]
+    fn what_is_made_again_is_left_out_and_certificates_are_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("vere.toml");
+        let text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n";
+        fs::write(&config, text).unwrap();
+        let settings = Settings::parse(text, &config.to_string_lossy()).unwrap();
+        let kept = [
+            "acme/account-ca.example.json",
+            "acme/certificate.pem",
+            "acme/names/example.org.pem",
+            "dnsbl/list",
+            "spool.key",
+        ];
+        let made = [
+            "accepted.toml",
+            "dnsbl/accepted.toml",
+            "web/accepted.toml",
+            "web/certificates/example.org.pem",
+            "web/challenges/token",
+            "web/domains",
+        ];
+        for name in kept.iter().chain(&made) {
+            let path = settings.data.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, name).unwrap();
+        }
+        let mut found = find(&settings, &config).unwrap();
+        found.retain(|(root, _), _| *root == Root::Data);
+        assert_eq!(names(&found), kept);
+    }
 }
