@@ -1,5 +1,6 @@
 //! `vere quickstart`: from an empty machine to a mail system with an account.
 
+mod bounds;
 pub(super) mod files;
 mod names;
 mod report;
@@ -12,6 +13,7 @@ use clap::Args;
 use vere_directory::Directory;
 use vere_health::dns::public_addresses;
 use vere_health::dns::records::{Place, REPORTS, TTL};
+use vere_health::machine::Memory;
 use vere_ports::directory::{AccountName, DomainName};
 use vere_settings::Settings;
 use vere_units::Secret;
@@ -97,6 +99,9 @@ pub(crate) fn run(args: &QuickstartArgs) -> Result<String, Failure> {
         _ => plan.root && files::is_free(HTTP) && names::leads_here(&parse(&plan)?, &addresses)?,
     };
     plan.web = plan.acme && plan.root && files::is_free(HTTP) && files::is_free(HTTPS);
+    if let Some(memory) = Memory::read() {
+        plan.fit(&memory)?;
+    }
     plan.make_folders()?;
     plan.find_user();
     let settings = parse(&plan)?;

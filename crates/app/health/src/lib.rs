@@ -10,6 +10,7 @@ pub mod dns;
 pub mod doctor;
 pub mod figures;
 pub mod finding;
+pub mod machine;
 mod outward;
 mod program;
 pub mod reload;

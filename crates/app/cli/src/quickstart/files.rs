@@ -8,11 +8,15 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{User, geteuid};
+use vere_health::machine::Memory;
 use vere_ports::directory::{AccountName, DomainName};
+use vere_settings::Settings;
+use vere_supervisor::roles::memory_bounds;
 
 use crate::config::memory::DROP_IN;
 use vere_process::failure::Failure;
 
+use super::bounds::{self, Bounds};
 use super::user::{self, Found};
 
 /// Where the services listen.
@@ -89,6 +93,9 @@ pub(super) struct Plan {
     pub(super) web: bool,
     pub(super) root: bool,
     found: Found,
+    /// Bounds that fit into the memory of the machine.
+    bounds: Bounds,
+    note_on_memory: Option<String>,
 }
 
 impl Plan {
@@ -126,6 +133,8 @@ impl Plan {
             web: false,
             root,
             found: Found::default(),
+            bounds: Bounds::DEFAULT,
+            note_on_memory: None,
         })
     }
 
@@ -140,8 +149,28 @@ impl Plan {
         self.dir.join("vere.toml")
     }
 
+    /// Chooses bounds that fit into the memory of the machine.
+    ///
+    /// # Errors
+    /// When the settings cannot be read.
+    pub(super) fn fit(&mut self, memory: &Memory) -> Result<(), Failure> {
+        let path = self.config();
+        let sum = |bounds| {
+            let settings = Settings::parse(&self.text_with(bounds), &path.to_string_lossy())?;
+            Ok::<_, Failure>(memory_bounds(&settings).max().as_u64())
+        };
+        let bounds = Bounds::fitting(memory, sum)?;
+        let note = bounds::note(memory, sum(bounds)?);
+        (self.bounds, self.note_on_memory) = (bounds, note);
+        Ok(())
+    }
+
     /// The configuration.
     pub(super) fn text(&self) -> String {
+        self.text_with(self.bounds)
+    }
+
+    fn text_with(&self, bounds: Bounds) -> String {
         let Self {
             hostname,
             account,
@@ -176,7 +205,7 @@ impl Plan {
              [imaps]\nlisten = [\"{all}:{}\"]\n\n\
              [lmtp]\nlisten = [\"127.0.0.1:{}\"]\n\n{tls}\n[dkim]\n\n\
              [metrics]\nlisten = \"127.0.0.1:{gateway}\"\nstore = \"127.0.0.1:{store}\"\n\
-             front = \"127.0.0.1:{front}\"\n",
+             front = \"127.0.0.1:{front}\"\n{bounds}",
             ports.smtp, ports.submission, ports.submissions, ports.imaps, ports.lmtp
         )
     }
@@ -259,6 +288,11 @@ impl Plan {
                     .map_err(|error| failed("change the group of", &path, &error))
             }
         }
+    }
+
+    /// The note about too little memory.
+    pub(super) fn note_on_memory(&self) -> Option<&str> {
+        self.note_on_memory.as_deref()
     }
 
     /// The note about the user of the system.

@@ -51,6 +51,7 @@ impl Report<'_> {
             "metrics for Prometheus are at http://127.0.0.1:{gateway}/metrics, and at the ports {store} (mail store) \
              and {front} (front)"
         ));
+        notes.extend(self.plan.note_on_memory().map(str::to_owned));
         notes.extend(self.plan.note_on_user().map(str::to_owned));
         notes.extend(self.plan.drop_in().map(|drop_in| {
             format!(

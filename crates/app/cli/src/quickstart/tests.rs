@@ -3,6 +3,7 @@ use std::path::Path;
 
 use vere_directory::Login;
 use vere_smtp::address::AddrSpec;
+use vere_supervisor::roles::memory_bounds;
 
 use super::*;
 
@@ -54,7 +55,7 @@ fn makes_a_system_that_the_printed_password_opens() {
         settings.relay.networks.is_empty() && settings.auth.plaintext_networks.networks.is_empty()
     );
     let text = std::fs::read_to_string(dir.join("vere.toml")).unwrap();
-    assert!(text.lines().count() < 36, "{text}");
+    assert!(text.lines().count() < 48, "{text}");
     let metrics = &settings.metrics;
     let port = u16::try_from(value["ports"]["metrics"].as_u64().unwrap()).unwrap();
     for (own, after) in [metrics.listen, metrics.store, metrics.front]
@@ -242,4 +243,65 @@ fn without_root_the_first_words_say_so() {
     args.force = true;
     let again = run(&args).unwrap();
     assert!(again.contains("password  as before"), "{again}");
+}
+
+/// The bounds of the roles added up to 6.7 GB on every machine, and `vere doctor` warned on all small ones.
+#[test]
+fn the_bounds_fit_into_the_memory_of_the_machine() {
+    const GIB: u64 = 1 << 30;
+    let account = AccountName::parse("you@example.org").unwrap();
+    let hostname = DomainName::parse("mail.example.org").unwrap();
+    let fitted = |all: u64, swap: u64, web: bool| {
+        let mut plan = Plan::new(Some(Path::new("/v")), &account, &hostname).unwrap();
+        (plan.acme, plan.web) = (web, web);
+        let memory = Memory {
+            all,
+            available: all / 8 * 7,
+            swap,
+        };
+        plan.fit(&memory).unwrap();
+        let settings = Settings::parse(&plan.text(), "/v/vere.toml").unwrap();
+        let sum = memory_bounds(&settings).max().as_u64();
+        assert!(
+            memory.holds(sum) && memory.has_room_for(sum),
+            "{all}: {sum}"
+        );
+        assert_eq!(plan.note_on_memory(), None);
+        settings
+    };
+    for web in [false, true] {
+        let limits = |all, swap| {
+            let settings = fitted(all, swap, web);
+            let limits = settings.limits;
+            (
+                settings.spool.memory_max.as_u64() >> 20,
+                limits.message_size_max.as_u64() >> 20,
+                limits.connections_max,
+            )
+        };
+        assert_eq!(limits(GIB, GIB), (32, 25, 1_000));
+        let (two, four) = (limits(2 * GIB, 0), limits(4 * GIB, 0));
+        assert!((32, 25, 1_000) < two && two < four && four < (1_024, 50, 20_000));
+        // The defaults, without a line.
+        assert_eq!(limits(16 * GIB, 0), (1_024, 50, 20_000));
+    }
+}
+
+#[test]
+fn a_machine_without_enough_memory_is_told_so() {
+    let account = AccountName::parse("you@example.org").unwrap();
+    let hostname = DomainName::parse("mail.example.org").unwrap();
+    let mut plan = Plan::new(Some(Path::new("/v")), &account, &hostname).unwrap();
+    let memory = Memory {
+        all: 1 << 30,
+        available: 1 << 30,
+        swap: 0,
+    };
+    plan.fit(&memory).unwrap();
+    let note = plan.note_on_memory().unwrap();
+    assert!(
+        note.contains("has 1.0 GiB of memory") && note.contains("at least 1.0 GiB"),
+        "{note}"
+    );
+    assert!(plan.text().contains("[spool]\nmemory_max = \"32 MiB\"\n"));
 }

@@ -8,6 +8,7 @@ use vere_supervisor::roles::memory_bounds;
 
 use super::unit::Unit;
 use crate::figures::size;
+use crate::machine::Memory;
 use crate::row::Row;
 
 /// Files, sockets of the processes and libraries beside the connections of a process.
@@ -15,35 +16,10 @@ const BESIDE: u64 = 512;
 /// Available memory, in percent, below which a running machine is short of memory.
 const SHORT: u64 = 5;
 
-/// The memory of the machine in octets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Machine {
-    all: u64,
-    available: u64,
-}
-
-impl Machine {
-    fn read() -> Option<Self> {
-        Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)
-    }
-
-    /// Reads proc_meminfo(5).
-    fn parse(text: &str) -> Option<Self> {
-        let kib = |key: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-            line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
-        };
-        Some(Self {
-            all: kib("MemTotal:")? * 1_024,
-            available: kib("MemAvailable:")? * 1_024,
-        })
-    }
-}
-
 /// Compares the bounds of all roles with the memory of the machine and the limit of the unit.
 pub(super) fn memory(settings: &Settings, unit: Option<&Unit>, runs: bool) -> Vec<Row> {
     let bound = memory_bounds(settings).max().as_u64();
-    let mut rows: Vec<Row> = Machine::read()
+    let mut rows: Vec<Row> = Memory::read()
         .map(|machine| machine_row(bound, machine, runs))
         .into_iter()
         .collect();
@@ -52,19 +28,27 @@ pub(super) fn memory(settings: &Settings, unit: Option<&Unit>, runs: bool) -> Ve
     rows
 }
 
-fn machine_row(bound: u64, machine: Machine, runs: bool) -> Row {
+fn machine_row(bound: u64, machine: Memory, runs: bool) -> Row {
     const CHECK: &str = "memory";
-    const REMEDY: &str = "see the parts with: vere config memory, and lower spool.memory_max or [limits], or add memory";
-    let Machine { all, available } = machine;
-    if bound > all {
+    const REMEDY: &str = "see the parts with: vere config memory, and lower spool.memory_max or [limits], or add memory or swap space";
+    let Memory {
+        all,
+        available,
+        swap,
+    } = machine;
+    if !machine.holds(bound) {
+        let swap = match swap {
+            0 => String::new(),
+            swap => format!(" and {} of swap space", size(swap)),
+        };
         let text = format!(
-            "the roles may use {}, and the machine has {}",
+            "the roles may use {}, and the machine has {}{swap}",
             size(bound),
             size(all)
         );
         return Row::warning(CHECK, text, REMEDY);
     }
-    if !runs && bound > available {
+    if !runs && !machine.has_room_for(bound) {
         let text = format!(
             "the roles may use {}, and {} are available beside other programs",
             size(bound),
@@ -159,18 +143,30 @@ mod tests {
 
     #[test]
     fn memory_is_compared_with_the_bounds() {
-        let machine =
-            Machine::parse("MemTotal:  4000000 kB\nMemFree: 1 kB\nMemAvailable:  2000000 kB\n");
-        let machine = machine.unwrap();
-        assert_eq!(machine.all, 4_096_000_000);
+        let machine = Memory {
+            all: 4 * GB,
+            available: 2 * GB,
+            swap: 0,
+        };
         let level = |bound, runs| machine_row(bound, machine, runs).level;
         assert_eq!(level(GB, false), Level::Ok);
         assert_eq!(level(3 * GB, false), Level::Warning);
         assert_eq!(level(3 * GB, true), Level::Ok);
         assert_eq!(level(5 * GB, true), Level::Warning);
-        let short = Machine {
+        let swap = Memory {
+            swap: GB,
+            ..machine
+        };
+        assert_eq!(machine_row(5 * GB, swap, true).level, Level::Ok);
+        assert!(
+            machine_row(6 * GB, swap, true)
+                .text
+                .contains("1.0 GB of swap space")
+        );
+        let short = Memory {
             all: 100,
             available: 4,
+            swap: 0,
         };
         assert_eq!(machine_row(1, short, true).level, Level::Warning);
         assert_eq!(limit_row(GB, 2 * GB), None);
