@@ -1,5 +1,7 @@
 //! `vere dns`: the records by which other systems deliver here and trust mail from here.
 
+mod authority;
+mod caa;
 mod connections;
 mod dane;
 mod keys;
@@ -129,8 +131,8 @@ fn checked(
     let until = patience.map(|patience| Instant::now() + patience);
     let mut checked = Vec::new();
     for domain in domains {
-        let subject = subject(args, settings, domain.clone())?;
-        let whole = all(&subject, args, &outbound);
+        let mut subject = subject(args, settings, domain.clone())?;
+        let whole = all(&mut subject, args, &outbound);
         let rows = match until {
             None => Some(runtime.block_on(whole)),
             Some(until) => runtime.block_on(async { timeout_at(until.into(), whole).await.ok() }),
@@ -173,7 +175,7 @@ fn subject(args: &CheckArgs, settings: &Settings, domain: String) -> Result<Subj
             .unwrap_or_default()
             .then(|| format!("{}@{domain}", records::REPORTS)),
         web: web_server(settings),
-        authority: settings.acme.as_ref().map(|acme| acme.directory.clone()),
+        authority: authority::Authority::of(settings),
         ports: [
             (
                 "_submissions._tcp",
@@ -228,14 +230,18 @@ async fn records(subject: &Subject) -> Vec<Row> {
     rows.extend(policies::spf(subject).await);
     rows.extend(keys::dkim(subject).await);
     rows.push(policies::dmarc(subject).await);
-    rows.push(policies::caa(subject).await);
+    rows.push(caa::caa(subject).await);
     rows.extend(names::services(subject).await);
     rows.extend(web::names(subject).await);
     rows.extend(names::lists(subject).await);
     rows
 }
 
-async fn all(subject: &Subject, args: &CheckArgs, outbound: &Outbound) -> Vec<Row> {
+async fn all(subject: &mut Subject, args: &CheckArgs, outbound: &Outbound) -> Vec<Row> {
+    if let Some(authority) = subject.authority.as_mut().filter(|_| !args.records_only) {
+        authority.ask().await;
+    }
+    let subject = &*subject;
     let mut rows = records(subject).await;
     if !args.records_only {
         rows.extend(policies::mta_sts(subject, outbound).await);

@@ -1,14 +1,13 @@
-//! The policies of the domain: SPF, DMARC, MTA-STS, CAA.
+//! The policies of the domain: SPF, DMARC, MTA-STS.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use vere_judging::Names;
-use vere_net::resolver::{Record, RecordKind, RecordsAnswer};
 use vere_net::sts::StsAnswer;
 use vere_outbound::Outbound;
 use vere_spf::{Session, SpfResult};
 
-use super::subject::{Subject, listed};
+use super::subject::Subject;
 use crate::row::Row;
 
 /// Addresses of documentation, which no policy means (RFC 5737, RFC 3849).
@@ -133,64 +132,6 @@ fn tag(text: &str, name: &str) -> Option<String> {
     values
         .next()
         .map(|(_, value)| value.trim().to_ascii_lowercase())
-}
-
-/// Whether the authority of `[acme]` may issue certificates (RFC 8659).
-pub(super) async fn caa(subject: &Subject) -> Row {
-    const CHECK: &str = "caa";
-    const AUTHORITY: &str = "letsencrypt.org";
-    let mut name = subject.hostname.as_str();
-    loop {
-        match subject.resolver.records(name, RecordKind::Caa).await {
-            RecordsAnswer::Found(records) => {
-                let issuers = issuers(&records);
-                let directory = subject.authority.as_deref().unwrap_or_default();
-                let is_asked = directory.contains(AUTHORITY);
-                let may = issuers.is_empty() || issuers.iter().any(|issuer| issuer == AUTHORITY);
-                return match is_asked && !may {
-                    true => Row::critical(
-                        CHECK,
-                        format!(
-                            "{name} forbids {AUTHORITY}, which is asked for certificates ([acme])"
-                        ),
-                        format!("publish: {name}. CAA 0 issue \"{AUTHORITY}\""),
-                    ),
-                    false => Row::ok(CHECK, format!("{name} allows {}", listed(&issuers))),
-                };
-            }
-            RecordsAnswer::TempFail(failure) => return Row::unanswered(CHECK, name, &failure),
-            RecordsAnswer::None | RecordsAnswer::NoSuchName => {}
-        }
-        match name.split_once('.') {
-            Some((_, parent)) if parent.contains('.') => name = parent,
-            _ => return Row::ok(CHECK, "no record: every authority may issue certificates"),
-        }
-    }
-}
-
-/// The authorities with leave to issue certificates for a name; `;` alone stands for no authority.
-fn issuers(records: &[Record]) -> Vec<String> {
-    let issue = records.iter().filter_map(|record| match record {
-        Record::Caa(tag, value) if tag == "issue" => Some(value),
-        _ => None,
-    });
-    issue
-        .map(|value| {
-            value
-                .split(';')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_ascii_lowercase()
-        })
-        .map(|name| {
-            if name.is_empty() {
-                "nobody".to_owned()
-            } else {
-                name
-            }
-        })
-        .collect()
 }
 
 /// Whether the policy of MTA-STS can be fetched and names the host. The policy may be missing.

@@ -12,15 +12,13 @@ use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_settings::{Settings, StsMode, Web};
 
-use super::keys;
 use super::subject::{domains, lower, public_addresses};
+use super::{authority, keys};
 
 /// Time in seconds that name servers keep a record, by default.
 pub const TTL: u32 = 3600;
 /// The local part of the address for reports of other systems, once there is such an account or alias.
 pub const REPORTS: &str = "reports";
-/// The authority of `[acme]` without another directory, as CAA records name it (RFC 8659 section 4.2).
-const LETS_ENCRYPT: &str = "letsencrypt.org";
 /// Names below a domain that lead to the web server.
 const WEB_NAMES: [&str; 3] = ["mta-sts", "autoconfig", "autodiscover"];
 
@@ -160,8 +158,8 @@ impl Place<'_> {
         };
         let mut records: Vec<Record> = self.addresses.iter().map(address).collect();
         let acme = self.settings.acme.as_ref();
-        if acme.is_some_and(|acme| acme.directory.contains(LETS_ENCRYPT)) {
-            let issue = format!("0 issue \"{LETS_ENCRYPT}\"");
+        if let Some(identity) = acme.and_then(|acme| authority::known(&acme.directory)) {
+            let issue = format!("0 issue \"{identity}\"");
             records.push(self.record(format!("{host}."), "CAA", issue));
         }
         records

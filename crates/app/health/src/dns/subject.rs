@@ -10,6 +10,7 @@ use vere_net::resolver::{Resolver, TxtAnswer};
 use vere_process::failure::Failure;
 use vere_settings::Settings;
 
+use super::authority::Authority;
 use crate::row::Row;
 
 /// The checked domain, with the facts that the machine knows.
@@ -32,8 +33,8 @@ pub(super) struct Subject {
     pub(super) signs: bool,
     /// Zones of block lists.
     pub(super) lists: Vec<String>,
-    /// The directory of the authority (ACME), if one issues the certificate.
-    pub(super) authority: Option<String>,
+    /// The authority that issues the certificate (ACME), if one does.
+    pub(super) authority: Option<Authority>,
     /// The address for reports of other systems, if the domain has such an account or alias.
     pub(super) reports: Option<String>,
     /// The web server, if one serves the web names of the domain.

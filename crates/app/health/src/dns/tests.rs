@@ -56,7 +56,13 @@ fn subject(key: StoredKey, zone: Zone) -> Subject {
             has_policy: true,
             roots: None,
         }),
-        authority: Some("https://acme-v02.api.letsencrypt.org/directory".to_owned()),
+        authority: Some(authority::Authority {
+            directory: "https://acme-v02.api.letsencrypt.org/directory".to_owned(),
+            root: None,
+            method: "http-01",
+            identities: vec!["letsencrypt.org".to_owned()],
+            account: authority::Account::None,
+        }),
         ports: [("_submissions._tcp", Some(465)), ("_imaps._tcp", Some(993))],
     }
 }

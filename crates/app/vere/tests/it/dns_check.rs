@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -246,4 +250,54 @@ fn the_host_and_its_certificate_are_seen_from_the_host_itself() {
     assert_eq!(checked(system.smtp.port()), (ok(), ok()));
     let nobody = free_address().port();
     assert_eq!(checked(nobody), (Some("critical".to_owned()), None));
+}
+
+/// Answers each HTTPS request with the directory of a CA; returns the port.
+fn serve_directory(config: &Arc<ServerConfig>, text: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    let config = Arc::clone(config);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let connection = ServerConnection::new(Arc::clone(&config)).expect("TLS");
+            let mut stream = StreamOwned::new(connection, stream);
+            let length = text.len();
+            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{text}");
+            // A client that disconnects is no failure of the test.
+            let _ = Read::read(&mut stream, &mut [0; 4096]);
+            let _ = Write::write_all(&mut stream, answer.as_bytes());
+            stream.conn.send_close_notify();
+            let _ = Write::flush(&mut stream);
+        }
+    });
+    port
+}
+
+/// The CA of the settings is known by the names in its directory; only letsencrypt.org was known.
+#[test]
+fn the_authority_of_the_settings_is_asked_for_its_names() {
+    let authority = Authority::new();
+    let config = authority.sign("ca", &["localhost"]).server(&[]);
+    let port = serve_directory(&config, r#"{"meta":{"caaIdentities":["ca.example.net"]}}"#);
+    let found = |record: &str| {
+        let options = Options::default()
+            .set("acme.directory", &format!("\"https://localhost:{port}/\""))
+            .set("acme.root", &quoted(&authority.ca))
+            .record(record);
+        let folder = tempfile::tempdir().expect("a directory");
+        let config = System::write_config(folder.path(), &options);
+        let config = config.to_str().expect("a path in UTF-8");
+        let words = ["dns", "check", "example.org", "--json", "-c", config];
+        let (value, _) = json(&words);
+        let mut rows = value[0]["checks"].as_array().expect("checks").iter();
+        let row = rows.find(|row| row["check"] == "caa").expect("the check");
+        let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        (text("level"), text("text"))
+    };
+    let (level, _) =
+        found("mx.example.org CAA 0 issue \"ca.example.net; validationmethods=http-01\"");
+    assert_eq!(level, "ok");
+    let (level, text) = found("mx.example.org CAA 0 issue \"letsencrypt.org\"");
+    assert_eq!(level, "critical");
+    assert_has(&text, &["forbids ca.example.net"]);
 }
