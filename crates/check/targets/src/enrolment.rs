@@ -1,7 +1,7 @@
 //! Tokens and messages of machines that join: a decoded value encodes to an equal value.
 
-use vere_enrolment::Token;
-use vere_enrolment::message::{Reply, Request};
+use vere_joinwire::Token;
+use vere_joinwire::message::{Reply, Request};
 
 /// A token, and a message of each kind.
 pub(super) const SEEDS: &[&[u8]] = &[

@@ -15,8 +15,9 @@ use vere_units::{Secret, constant_time_eq};
 
 use crate::authority::{Authority, Purpose};
 use crate::message::{Membership, REQUEST_MAX, Reply, Request, VERSION};
-use crate::wire::{Timed, receive, send};
+use crate::wire::Timed;
 use crate::{EnrolmentError, Token};
+use vere_joinwire::wire::{receive, send};
 
 /// Connections served at once; further ones are closed.
 pub const CONNECTIONS_MAX: usize = 16;

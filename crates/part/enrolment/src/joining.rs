@@ -20,8 +20,9 @@ use vere_net::tls::Leaf;
 
 use crate::invitation::{INVITER, PROTOCOL, hexadecimal};
 use crate::message::{Membership, REPLY_MAX, Reply, Request, VERSION};
-use crate::wire::{Timed, receive, send};
+use crate::wire::Timed;
 use crate::{EnrolmentError, Token};
+use vere_joinwire::wire::{receive, send};
 
 /// How long the connection attempt may take.
 const CONNECT: Duration = Duration::from_secs(15);

@@ -14,9 +14,7 @@ mod error;
 mod files;
 mod invitation;
 mod joining;
-pub mod message;
 pub mod renewal;
-mod token;
 mod wire;
 
 pub use authority::{Authority, Issued, LIFE_DAYS, Machine, Purpose};
@@ -24,7 +22,7 @@ pub use error::EnrolmentError;
 pub use files::{Owner, write};
 pub use invitation::{CONNECTIONS_MAX, Ending, Invitation, Limits, WRONG_MAX};
 pub use joining::{Candidate, Joining, join};
-pub use token::{Token, TokenError};
+pub use vere_joinwire::{Token, TokenError, message};
 
 /// Whether a text can name a node in its certificate: a label of the DNS in lower case (RFC 1123 section 2.1).
 #[must_use]

@@ -19,7 +19,8 @@ use vere_units::Timestamp;
 use crate::EnrolmentError;
 use crate::authority::{Authority, Purpose};
 use crate::files::{Owner, write};
-use crate::wire::{Timed, receive_octets, send_octets};
+use crate::wire::Timed;
+use vere_joinwire::wire::{receive_octets, send_octets};
 
 /// Octets of the longest certificate in PEM, and of the longest answer.
 const CERTIFICATE_MAX: usize = 16 * 1024;

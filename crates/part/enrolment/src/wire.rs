@@ -1,11 +1,8 @@
-//! Messages over a socket: a length and octets, until one deadline for the whole connection.
+//! A socket with one deadline for the whole connection.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 /// A blocking socket with one deadline for all calls: sending octet by octet gains a peer nothing.
 #[derive(Debug)]
@@ -66,40 +63,4 @@ impl Write for Timed {
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
     }
-}
-
-/// Sends a message.
-pub(crate) fn send(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
-    let octets = serde_json::to_vec(message)?;
-    send_octets(stream, &octets)
-}
-
-/// Sends octets behind their length.
-pub(crate) fn send_octets(stream: &mut impl Write, octets: &[u8]) -> io::Result<()> {
-    let len = u32::try_from(octets.len()).map_err(io::Error::other)?;
-    stream.write_all(&[&len.to_be_bytes()[..], octets].concat())?;
-    stream.flush()
-}
-
-/// Receives a message of at most `max` octets.
-pub(crate) fn receive<T: DeserializeOwned>(stream: &mut impl Read, max: usize) -> io::Result<T> {
-    let octets = receive_octets(stream, max)?;
-    serde_json::from_slice(&octets).map_err(|error| {
-        let text = format!("expected a message of this protocol; found another text: {error}");
-        io::Error::new(io::ErrorKind::InvalidData, text)
-    })
-}
-
-/// Receives at most `max` octets behind their length, which is checked before memory is taken.
-pub(crate) fn receive_octets(stream: &mut impl Read, max: usize) -> io::Result<Vec<u8>> {
-    let mut len = [0; 4];
-    stream.read_exact(&mut len)?;
-    let len = usize::try_from(u32::from_be_bytes(len)).unwrap_or(usize::MAX);
-    if len > max {
-        let text = format!("expected at most {max} octets; found a length of {len}");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-    }
-    let mut octets = vec![0; len];
-    stream.read_exact(&mut octets)?;
-    Ok(octets)
 }

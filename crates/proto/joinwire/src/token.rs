@@ -118,3 +118,32 @@ impl fmt::Display for Token {
         write!(f, "a token of {}", self.address)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_as_it_was_written_and_damage_is_noticed() {
+        for address in ["192.0.2.1:2610", "[2001:db8::1]:1"] {
+            let token = Token {
+                address: address.parse().unwrap(),
+                pin: [7; 32],
+                secret: Secret::new([9; 32]),
+            };
+            let text = token.reveal();
+            assert_eq!(format!(" {text}\n").parse(), Ok(token.clone()));
+            assert!(!format!("{token} {token:?}").contains(&text));
+            for place in 0..text.len() {
+                let mut damaged = text.clone().into_bytes();
+                damaged[place] = if damaged[place] == b'A' { b'B' } else { b'A' };
+                let damaged = String::from_utf8(damaged).unwrap();
+                damaged.parse::<Token>().unwrap_err();
+                text[..place].parse::<Token>().unwrap_err();
+            }
+        }
+        assert_eq!("vere2-AAAA".parse::<Token>(), Err(TokenError::Unmarked));
+        let long = format!("vere1-{}", "A".repeat(1 << 20));
+        assert_eq!(long.parse::<Token>(), Err(TokenError::Damaged));
+    }
+}
