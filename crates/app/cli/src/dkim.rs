@@ -7,12 +7,13 @@ mod activate;
 mod list;
 mod records;
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
-use std::os::unix::net::UnixStream;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Subcommand, ValueEnum};
 use vere_dkim::{KeyAlgorithm, KeyError, KeyStore, StoredKey, Waiting};
+use vere_health::signing::Signing;
 use vere_settings::{Dkim, Settings};
 use vere_units::{Span, Timestamp};
 
@@ -128,11 +129,12 @@ pub(crate) fn run(command: &DkimCommand, settings: &Settings) -> Result<Outcome,
     let dkim: &Dkim = settings.dkim.as_ref().ok_or_else(|| {
         Failure::new("the settings have no [dkim]: add the section, then restart the system")
     })?;
+    let signing = Signing::of(dkim)?;
     let keys = Keys {
         store: KeyStore::new(&dkim.keys),
         now: now(),
         // Only a running signer reads new keys; a signer that was not started since `[dkim]` was added does not.
-        signs: UnixStream::connect(&dkim.socket).is_ok(),
+        signs: signing.runs(),
     };
     let text = match command {
         DkimCommand::Keygen {
@@ -158,10 +160,11 @@ pub(crate) fn run(command: &DkimCommand, settings: &Settings) -> Result<Outcome,
                 selector: selector.as_deref(),
                 force: *force,
             };
-            let all = keys.of(None)?;
-            return activate::run(&wanted, &all, &keys.store, settings, keys.now);
+            return activate::run(&wanted, &signing, &keys.store, settings, keys.now);
         }
-        DkimCommand::List { domain, json } => keys.list(domain.as_deref(), *json, settings)?,
+        DkimCommand::List { domain, json } => {
+            keys.list(domain.as_deref(), *json, settings, signing)?
+        }
         DkimCommand::Dns { domain } => keys.dns(domain.as_deref())?,
         DkimCommand::Remove { domain, selector } => keys.remove(&lower(domain), selector)?,
     };
@@ -344,15 +347,30 @@ impl Keys {
         domain: Option<&str>,
         json: bool,
         settings: &Settings,
+        mut signing: Signing,
     ) -> Result<String, Failure> {
-        let keys = self.of(domain)?;
+        let domain = domain.map(lower);
+        let mut keys = signing.keys.clone();
+        keys.retain(|key| domain.as_ref().is_none_or(|domain| key.domain == *domain));
         let waiting: Vec<_> = keys.iter().filter(|key| key.waits.is_some()).collect();
+        let looks = records::look_up(settings, &waiting)?;
+        let domains: BTreeSet<&str> = keys.iter().map(|key| key.domain.as_str()).collect();
+        let mut unused = HashMap::new();
+        for domain in domains {
+            for (selector, why) in signing.unused(domain, self.now) {
+                unused.insert((domain.to_owned(), selector), why);
+            }
+        }
         let list = List {
             keys: &keys,
-            looks: &records::look_up(settings, &waiting)?,
+            looks: &looks,
+            unused: &unused,
             now: self.now,
         };
-        Ok(if json { list.json() } else { list.text() })
+        Ok(match json {
+            true => list.json(),
+            false => list.text() + &aside(&signing, domain.as_deref(), self.now),
+        })
     }
 
     fn dns(&self, domain: Option<&str>) -> Result<String, Failure> {
@@ -380,6 +398,29 @@ impl Keys {
         }
         Ok(text)
     }
+}
+
+/// What `vere dkim list` says beside the keys: a parent domain that signs, and keys that cannot be read.
+fn aside(signing: &Signing, domain: Option<&str>, now: Timestamp) -> String {
+    let mut out = String::new();
+    if let Some(domain) = domain
+        && let Some(parent) = signing.signing_domain(domain, now)
+        && parent != domain
+    {
+        let _ = writeln!(
+            out,
+            "the keys of {parent} sign the mail of {domain}: vere dkim list {parent}"
+        );
+    }
+    out + &left_out(signing)
+}
+
+/// Keys that cannot be read, a line each.
+fn left_out(signing: &Signing) -> String {
+    let wrong = signing.wrong.iter();
+    wrong
+        .map(|error| format!("a key cannot be read, and signs nothing: {error}\n"))
+        .collect()
 }
 
 fn announcement(made: &[StoredKey], from: Timestamp, now: Timestamp, signs: bool) -> String {

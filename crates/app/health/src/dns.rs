@@ -158,6 +158,7 @@ fn subject(args: &CheckArgs, settings: &Settings, domain: String) -> Result<Subj
     lists.extend(LISTS.map(str::to_owned));
     lists.sort();
     lists.dedup();
+    let (keys, signing) = keys::judged(settings, &domain)?;
     Ok(Subject {
         resolver: vere_outbound::resolver(settings)?,
         validating: validating(settings),
@@ -167,7 +168,8 @@ fn subject(args: &CheckArgs, settings: &Settings, domain: String) -> Result<Subj
             true => subject::public_addresses(),
             false => args.address.clone(),
         },
-        keys: keys::of(settings, &domain)?,
+        keys,
+        signing,
         signs: settings.dkim.is_some(),
         lists,
         // Another domain than a local one may be checked where no directory is.

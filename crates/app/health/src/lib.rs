@@ -16,5 +16,6 @@ mod program;
 pub mod reload;
 pub mod resolve;
 mod row;
+pub mod signing;
 pub mod status;
 pub mod surroundings;

@@ -12,6 +12,8 @@ use crate::waiting::{self, Waiting};
 
 /// Octets of a key's file; the largest has some 4,500.
 const FILE_MAX: u64 = 64 * 1024;
+/// How many labels of a domain may be removed to find a domain with keys.
+const PARENTS_MAX: usize = 3;
 /// The most keys in the directory: two for each of a hoster's domains, besides new and retiring keys.
 const KEYS_MAX: usize = 400_000;
 
@@ -224,6 +226,17 @@ fn precedes(other: &StoredKey, key: &StoredKey) -> bool {
         && other.created <= key.created
         && other.waits.is_none()
         && other.retire_at.is_none()
+}
+
+/// The domains whose keys may sign the mail of a domain, in the order in which a gateway asks for them: the domain
+/// itself, then its parent domains. A top-level domain never has keys.
+pub fn signing_domains(domain: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(domain), |domain| parent(domain)).take(PARENTS_MAX + 1)
+}
+
+fn parent(domain: &str) -> Option<&str> {
+    let (_, parent) = domain.split_once('.')?;
+    parent.contains('.').then_some(parent)
 }
 
 /// The youngest key of each algorithm that signs for a domain at this time. `keys` may be of any

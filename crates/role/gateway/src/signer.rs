@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use vere_dkim::store::signing_domains;
 use vere_dkim::{Draft, KeyAlgorithm, NotSignable, drafts};
 use vere_signwire::{ActiveKey, Algorithm, Answer, Reason, Request, SIGN_OCTETS_MAX, WaitingKey};
 use vere_telemetry::metrics::SignResult;
@@ -25,8 +26,6 @@ const KNOWN_MAX: usize = 10_000;
 pub(crate) const HASH_HERE_MAX: usize = 256 * 1024;
 /// How often a request is sent if the signer ends before its answer.
 const ASK_MAX: usize = 3;
-/// How many labels of a sender's domain may be removed to find a domain with keys.
-const PARENTS_MAX: usize = 3;
 
 /// The signer did not answer: the supervisor is restarting the signer, or the signer is faulty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,16 +213,10 @@ impl Signer {
         author: &str,
         is_wanted: impl Fn(&ActiveKey) -> bool,
     ) -> Result<Option<(String, Rc<[ActiveKey]>)>, Unavailable> {
-        let mut domain = author;
-        for _ in 0..=PARENTS_MAX {
+        for domain in signing_domains(author) {
             let keys = self.keys(domain).await?;
             if keys.iter().any(&is_wanted) {
                 return Ok(Some((domain.to_owned(), keys)));
-            }
-            match domain.split_once('.') {
-                // A top-level domain never has keys.
-                Some((_, parent)) if parent.contains('.') => domain = parent,
-                _ => break,
             }
         }
         Ok(None)

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use vere_dkim::{KeyStore, StoredKey};
+use vere_health::signing::Signing;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_settings::Settings;
@@ -32,19 +33,19 @@ impl Wanted<'_> {
     }
 }
 
-/// Activates waiting keys among `keys`, all keys of the store.
+/// Activates waiting keys.
 ///
 /// # Errors
 /// When no wanted key waits, name servers cannot be used, or a key cannot be written.
 pub(super) fn run(
     wanted: &Wanted<'_>,
-    keys: &[StoredKey],
+    signing: &Signing,
     store: &KeyStore,
     settings: &Settings,
     now: Timestamp,
 ) -> Result<Outcome, Failure> {
     let waits = |key: &&StoredKey| wanted.has(key) && key.is_to_come(now);
-    let waiting: Vec<&StoredKey> = keys.iter().filter(waits).collect();
+    let waiting: Vec<&StoredKey> = signing.keys.iter().filter(waits).collect();
     if waiting.is_empty() {
         let of = wanted.domain.map(|domain| format!(" of {domain}"));
         let of = of.unwrap_or_default();
@@ -53,6 +54,10 @@ pub(super) fn run(
         )));
     }
     let looks = records::look_up(settings, &waiting)?;
+    let when = match signing.is_absent() {
+        true => "signs once the system runs",
+        false => "signs now",
+    };
     let (mut text, mut count) = (String::new(), 0);
     for key in waiting {
         let name = key.record_name();
@@ -60,12 +65,12 @@ pub(super) fn run(
             continue;
         };
         if *is_seen || wanted.force {
-            store.activate(key, keys, now, true)?;
+            store.activate(key, &signing.keys, now, true)?;
             let _ = match is_seen {
-                true => writeln!(text, "{name} signs now: its record is in the DNS"),
+                true => writeln!(text, "{name} {when}: its record is in the DNS"),
                 false => writeln!(
                     text,
-                    "{name} signs now, and {why}: receivers cannot verify its signatures yet"
+                    "{name} {when}, and {why}: receivers cannot verify its signatures yet"
                 ),
             };
         } else {
@@ -73,6 +78,7 @@ pub(super) fn run(
             let _ = writeln!(text, "{name} {why}, and the key waits");
         }
     }
+    text += &super::left_out(signing);
     if count == 0 {
         return Ok(Outcome::Print(text));
     }

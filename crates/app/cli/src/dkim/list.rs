@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use vere_dkim::StoredKey;
+use vere_health::signing::Unused;
 use vere_units::Timestamp;
 
 use super::records::Look;
@@ -15,6 +16,8 @@ pub(super) struct List<'a> {
     pub(super) keys: &'a [StoredKey],
     /// By the names of the records.
     pub(super) looks: &'a HashMap<String, Look>,
+    /// Keys that should sign and do not, by domain and selector.
+    pub(super) unused: &'a HashMap<(String, String), Unused>,
     pub(super) now: Timestamp,
 }
 
@@ -22,6 +25,7 @@ impl List<'_> {
     fn state(&self, key: &StoredKey) -> &'static str {
         let signing = vere_dkim::store::signing(self.keys, &key.domain, self.now);
         match key {
+            key if self.unused_for(key).is_some() => "ready",
             key if signing.iter().any(|one| one.selector == key.selector) => "signs",
             key if key.is_retired(self.now) => "retired",
             key if key.is_to_come(self.now) => "waits",
@@ -29,10 +33,22 @@ impl List<'_> {
         }
     }
 
-    /// Why a key waits.
+    fn unused_for(&self, key: &StoredKey) -> Option<Unused> {
+        let name = (key.domain.clone(), key.selector.clone());
+        self.unused.get(&name).copied()
+    }
+
+    /// Why a key waits, or does not sign.
     fn why(&self, key: &StoredKey) -> Option<String> {
         if !key.is_to_come(self.now) {
-            return None;
+            return self.unused_for(key).map(|why| match why {
+                Unused::NoSigner => {
+                    "no signer runs, and the key signs once the system runs".to_owned()
+                }
+                Unused::Unknown => {
+                    "the running signer does not have the key, see its log".to_owned()
+                }
+            });
         }
         let time = (key.active_from > self.now).then(|| format!("signs from {}", key.active_from));
         let record = key.waits.map(|waits| {
@@ -101,10 +117,19 @@ impl List<'_> {
         }
         for key in self.keys {
             if let Some(why) = self.why(key) {
-                let _ = writeln!(out, "{} waits: {why}", key.record_name());
+                let state = self.state(key);
+                let _ = writeln!(out, "{} {}: {why}", key.record_name(), state_verb(state));
             }
         }
         out
+    }
+}
+
+/// The state of a key as the predicate of a sentence.
+fn state_verb(state: &str) -> &str {
+    match state {
+        "ready" => "does not sign",
+        state => state,
     }
 }
 
@@ -140,6 +165,7 @@ mod tests {
         let list = List {
             keys: &keys,
             looks: &looks,
+            unused: &HashMap::new(),
             now: NOW,
         };
         let states: Vec<_> = keys.iter().map(|key| list.state(key)).collect();
@@ -154,5 +180,25 @@ mod tests {
             assert!(text.contains(words), "{words} in {text}");
         }
         assert!(!text.contains("now._domainkey"), "{text}");
+    }
+
+    /// A key was said to sign by its file alone.
+    #[test]
+    fn a_key_that_the_signer_does_not_have_is_ready() {
+        let keys = [key("now", false), key("other", false)];
+        let unused = HashMap::from([(
+            ("example.org".to_owned(), "now".to_owned()),
+            Unused::NoSigner,
+        )]);
+        let list = List {
+            keys: &keys[..1],
+            looks: &HashMap::new(),
+            unused: &unused,
+            now: NOW,
+        };
+        assert_eq!(list.state(&keys[0]), "ready");
+        let text = list.text();
+        let said = "now._domainkey.example.org does not sign: no signer runs";
+        assert!(text.contains(said), "{text}");
     }
 }

@@ -1,6 +1,9 @@
 //! DKIM: whether the records have the keys that sign.
 
-use vere_dkim::{KeyStore, Published, StoredKey};
+use std::os::unix::net::UnixStream;
+
+use vere_control::supervision::supervisor_socket;
+use vere_dkim::{KeyError, Published, StoredKey};
 use vere_net::resolver::TxtAnswer;
 use vere_process::clock;
 use vere_process::failure::Failure;
@@ -8,24 +11,73 @@ use vere_settings::Settings;
 
 use super::subject::Subject;
 use crate::row::Row;
+use crate::signing;
 
 const CHECK: &str = "dkim";
 
-/// The keys of a domain that sign now or later.
+/// The keys of a domain that sign now or later. Keys that cannot be read are left out, as by the signer.
 ///
 /// # Errors
-/// When a key cannot be read.
+/// When the directory of the keys cannot be read.
 pub(super) fn of(settings: &Settings, domain: &str) -> Result<Vec<StoredKey>, Failure> {
-    let Some(dkim) = &settings.dkim else {
-        return Ok(Vec::new());
-    };
-    let (mut keys, wrong) = KeyStore::new(&dkim.keys).keys()?;
-    if let Some(error) = wrong.into_iter().next() {
-        return Err(error.into());
-    }
+    let signing = signing::of(settings)?;
+    let keys = signing.map(|signing| signing.keys).unwrap_or_default();
+    Ok(current(&keys, domain))
+}
+
+fn current(keys: &[StoredKey], domain: &str) -> Vec<StoredKey> {
     let now = clock::now();
-    keys.retain(|key| key.domain == domain && !key.is_retired(now));
-    Ok(keys)
+    let of = keys.iter().filter(|key| key.domain == domain);
+    of.filter(|key| !key.is_retired(now)).cloned().collect()
+}
+
+/// The keys that sign the mail of a domain, its own and those of a parent domain, and what keeps them from signing.
+///
+/// # Errors
+/// As of [`of`].
+pub(super) fn judged(
+    settings: &Settings,
+    domain: &str,
+) -> Result<(Vec<StoredKey>, Vec<Row>), Failure> {
+    let Some(mut signing) = signing::of(settings)? else {
+        return Ok((Vec::new(), Vec::new()));
+    };
+    let now = clock::now();
+    let mut keys = current(&signing.keys, domain);
+    let signs = signing.signing_domain(domain, now).map(str::to_owned);
+    if let Some(parent) = signs.as_deref().filter(|signs| *signs != domain) {
+        keys.extend(current(&signing.keys, parent));
+    }
+    let mut rows: Vec<Row> = signing.wrong.iter().map(left_out).collect();
+    if signing.is_absent() && UnixStream::connect(supervisor_socket(settings)).is_ok() {
+        rows.push(Row::critical(
+            CHECK,
+            "mail is not signed: the running system has no signer",
+            "restart the system, so that [dkim] takes effect; the log says why a signer ends",
+        ));
+    } else if signing.runs()
+        && let Some(domain) = &signs
+    {
+        let unused = signing.unused(domain, now).into_iter();
+        rows.extend(unused.map(|(selector, _)| unknown(domain, &selector)));
+    }
+    Ok((keys, rows))
+}
+
+fn left_out(error: &KeyError) -> Row {
+    Row::critical(
+        CHECK,
+        format!("a key cannot be read, and signs nothing: {error}"),
+        "give the file to the user of the system, or bring it back from a backup",
+    )
+}
+
+fn unknown(domain: &str, selector: &str) -> Row {
+    Row::critical(
+        CHECK,
+        format!("the running signer does not have the key {selector} of {domain}"),
+        "see its log for the reason: most often the user of the system may not read the file",
+    )
 }
 
 /// Compares the record of each key with the key.
@@ -36,14 +88,14 @@ pub(super) async fn dkim(subject: &Subject) -> Vec<Row> {
             format!("add [dkim] to the settings, restart, then: vere dkim keygen {domain}");
         return vec![Row::critical(CHECK, "mail is not signed", remedy)];
     }
+    let mut rows = subject.signing.clone();
     if subject.keys.is_empty() {
-        return vec![Row::critical(
+        rows.push(Row::critical(
             CHECK,
             format!("{domain} has no key: its mail is not signed"),
             format!("vere dkim keygen {domain}"),
-        )];
+        ));
     }
-    let mut rows = Vec::new();
     for key in &subject.keys {
         rows.push(record_of(subject, key).await);
     }

@@ -29,6 +29,8 @@ pub(super) struct Subject {
     pub(super) addresses: Vec<IpAddr>,
     /// Keys that sign the domain's mail now or later.
     pub(super) keys: Vec<StoredKey>,
+    /// What keeps keys from signing.
+    pub(super) signing: Vec<Row>,
     /// Whether the settings have `[dkim]`.
     pub(super) signs: bool,
     /// Zones of block lists.

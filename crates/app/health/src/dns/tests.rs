@@ -48,6 +48,7 @@ fn subject(key: StoredKey, zone: Zone) -> Subject {
             "2001:db8::7".parse().unwrap(),
         ],
         keys: vec![key],
+        signing: Vec::new(),
         signs: true,
         lists: vec!["list.test".to_owned()],
         reports: None,
