@@ -26,7 +26,8 @@ pub(crate) struct TakeArgs {
     /// The place of the backups: a directory, or s3://BUCKET/PREFIX.
     ///
     /// Credentials, region and endpoint of S3 come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
-    /// AWS_REGION, AWS_ENDPOINT_URL, AWS_CA_BUNDLE.
+    /// AWS_REGION, AWS_ENDPOINT_URL, AWS_CA_BUNDLE. VERE_BACKUP_TIMEOUT is how long a server may be silent in a request,
+    /// from 1s to 60s; the default is 30s.
     #[arg(value_name = "PLACE", required = true)]
     pub(crate) place: Option<String>,
     #[command(flatten)]

@@ -52,15 +52,17 @@ pub(crate) type Ask<'a> = &'a dyn Fn() -> Result<Option<Secret<Vec<u8>>>, Failur
 pub(crate) enum PieceError {
     /// The object has other content, or the disk cannot read the object.
     Damaged(String),
-    /// The object is absent, or the place cannot be read.
+    /// The object is absent, or cannot be read.
     Unread(Failure),
+    /// The server of the place gave no answer that could be used, however often it was asked.
+    Unanswered(Failure),
 }
 
 impl fmt::Display for PieceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Damaged(path) => write!(f, "{path}: the object is damaged"),
-            Self::Unread(failure) => failure.fmt(f),
+            Self::Unread(failure) | Self::Unanswered(failure) => failure.fmt(f),
         }
     }
 }
@@ -295,6 +297,7 @@ impl Repository {
         let read = read.map_err(|error| match error.kind() {
             ErrorKind::InvalidData => damaged(),
             _ if error.raw_os_error() == Some(EIO) => damaged(),
+            ErrorKind::NotConnected => PieceError::Unanswered(wrong(&*self.place, &path)(error)),
             _ => PieceError::Unread(wrong(&*self.place, &path)(error)),
         })?;
         let content = match &self.keys {

@@ -20,6 +20,9 @@ use crate::unpack::log_alone;
 /// Maximum number of listed findings.
 const FINDINGS_MAX: usize = 1_000;
 
+/// Maximum number of objects in a row for which the server of the place has no answer: each takes minutes.
+const UNANSWERED_MAX: u32 = 2;
+
 /// The findings.
 #[derive(Debug, Default)]
 struct Found {
@@ -76,6 +79,7 @@ fn read_objects(
     let bar = progress::bar(shown, "objects", manifest.octets());
     let mut seen = HashSet::new();
     let noted = repository.damaged().unwrap_or_default();
+    let mut unanswered = 0;
     for piece in manifest.pieces() {
         bar.inc(piece.0);
         if !seen.insert(&piece.1) {
@@ -91,10 +95,19 @@ fn read_objects(
             _ => Ok(()),
         };
         found.is_noted |= matches!((&read, &kept), (Err(PieceError::Damaged(_)), Ok(())));
+        unanswered = match &read {
+            Err(PieceError::Unanswered(_)) => unanswered + 1,
+            _ => 0,
+        };
         if let Err(error) = read
             && found.findings.len() < FINDINGS_MAX
         {
             found.findings.push(error.to_string());
+        }
+        if unanswered == UNANSWERED_MAX {
+            let text = "the place does not answer: the remaining objects were not read";
+            found.findings.push(text.to_owned());
+            break;
         }
     }
     if let Err(error) = repository.settle() {

@@ -11,6 +11,7 @@ mod lease;
 use std::any::Any;
 use std::cell::RefCell;
 use std::env;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -19,11 +20,10 @@ use std::time::Duration;
 use futures_util::TryStreamExt as _;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
-use object_store::{
-    BackoffConfig, Error, ObjectStore as _, ObjectStoreExt as _, PutMode, RetryConfig,
-};
+use object_store::{BackoffConfig, ObjectStore as _, ObjectStoreExt as _, PutMode, RetryConfig};
 use tokio::runtime::{Builder, Runtime};
 use vere_process::failure::Failure;
+use vere_units::Span;
 
 use super::{Entry, Place, Use};
 use exchange::{Exchanges, failed};
@@ -40,9 +40,23 @@ const CREDENTIALS: [&str; 6] = [
     "AWS_METADATA_ENDPOINT",
     "AWS_SKIP_SIGNATURE",
 ];
-/// How often a failed request is sent again, and the longest time from the first one to the last.
+/// The variable of the environment with the time for an answer, and its bounds: [`Terms`] counts on the longest one.
+const TIMEOUT: &str = "VERE_BACKUP_TIMEOUT";
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+const TIMEOUT_MIN: Duration = Duration::from_secs(1);
+const TIMEOUT_MAX: Duration = Duration::from_secs(60);
+/// How often a failed request is sent again, and the longest time from the first one to the last, in times for an
+/// answer.
 const RETRIES: usize = 6;
-const RETRY_TIME: Duration = Duration::from_secs(120);
+const RETRY_TIMES: u32 = 4;
+
+/// How long a server is waited for.
+struct Waits {
+    /// For an answer, beside the time for its octets.
+    answer: Duration,
+    retry: RetryConfig,
+    terms: Terms,
+}
 
 /// A prefix of a bucket.
 pub(crate) struct Bucket {
@@ -51,6 +65,8 @@ pub(crate) struct Bucket {
     store: Arc<AmazonS3>,
     /// The store of the lease: failures show before the lease ends.
     impatient: Arc<AmazonS3>,
+    /// As `impatient`, for removals: a request that is sent again for longer arrives behind a take-over of the lease.
+    brief: AmazonS3,
     runtime: Runtime,
     terms: Terms,
     /// The lease of this command, once taken.
@@ -66,30 +82,27 @@ impl fmt::Debug for Bucket {
 }
 
 impl Bucket {
-    /// Opens `s3://BUCKET/PREFIX`. Credentials, region and endpoint come from the environment (`AWS_*`).
+    /// Opens `s3://BUCKET/PREFIX`. Credentials, region and endpoint come from the environment (`AWS_*`), and the time for
+    /// an answer (`VERE_BACKUP_TIMEOUT`).
     ///
     /// # Errors
-    /// When the name is none, or the environment lacks credentials.
+    /// When the name is none, or the environment lacks credentials or has another time.
     pub(crate) fn open(text: &str) -> Result<Self, Failure> {
         if CREDENTIALS.iter().all(|name| env::var_os(name).is_none()) {
             return Err(Failure::new(format!(
                 "{text}: expected AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment; found neither"
             )));
         }
-        Self::with(
-            text,
-            AmazonS3Builder::from_env(),
-            retries(RETRIES, RETRY_TIME),
-            Terms::DEFAULT,
-        )
+        let answer = timeout(env::var_os(TIMEOUT).as_deref())?;
+        let waits = Waits {
+            answer,
+            retry: retries(RETRIES, answer * RETRY_TIMES),
+            terms: Terms::DEFAULT,
+        };
+        Self::with(text, AmazonS3Builder::from_env(), waits)
     }
 
-    fn with(
-        text: &str,
-        builder: AmazonS3Builder,
-        retry: RetryConfig,
-        terms: Terms,
-    ) -> Result<Self, Failure> {
+    fn with(text: &str, builder: AmazonS3Builder, waits: Waits) -> Result<Self, Failure> {
         let expected = || {
             Failure::new(format!(
                 "{text}: expected s3://BUCKET/PREFIX, without credentials"
@@ -107,15 +120,19 @@ impl Bucket {
             .with_allow_http(true)
             // Entries are removed one at a time; not every server knows the request for several.
             .with_disable_bulk_delete(true)
-            .with_http_connector(Exchanges::new(env::var_os("AWS_CA_BUNDLE").as_deref())?);
-        let impatient = builder.clone().with_retry(retries(1, terms.renew));
+            .with_http_connector(Exchanges::new(
+                env::var_os("AWS_CA_BUNDLE").as_deref(),
+                waits.answer,
+            )?);
+        let impatient = builder.clone().with_retry(retries(1, waits.terms.renew));
         Ok(Self {
             name: text.trim_end_matches('/').to_owned(),
             root,
-            store: Arc::new(builder.with_retry(retry).build()?),
+            store: Arc::new(builder.with_retry(waits.retry).build()?),
+            brief: impatient.clone().build()?,
             impatient: Arc::new(impatient.build()?),
             runtime: Builder::new_current_thread().enable_all().build()?,
-            terms,
+            terms: waits.terms,
             valid: RefCell::default(),
         })
     }
@@ -157,6 +174,35 @@ impl Bucket {
             _ => Err(failed(error)),
         }
     }
+
+    /// Removes an entry, if present, as long as the lease lasts.
+    async fn remove_once(&self, path: &Path) -> io::Result<()> {
+        let mut left = RETRIES;
+        loop {
+            self.check()?;
+            match self.brief.delete(path).await.map_err(failed) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::NotConnected && left > 0 => left -= 1,
+                removed => return removed,
+            }
+            tokio::time::sleep(self.terms.look).await;
+        }
+    }
+}
+
+/// The time for an answer, as the environment has it.
+fn timeout(given: Option<&OsStr>) -> Result<Duration, Failure> {
+    let Some(given) = given.filter(|given| !given.is_empty()) else {
+        return Ok(TIMEOUT_DEFAULT);
+    };
+    let span = given.to_str().and_then(|text| text.parse::<Span>().ok());
+    let span = span.map(Span::duration);
+    span.filter(|span| (TIMEOUT_MIN..=TIMEOUT_MAX).contains(span))
+        .ok_or_else(|| {
+            Failure::new(format!(
+                "{TIMEOUT}: expected a time from 1s to 60s, such as 30s; found {given:?}"
+            ))
+        })
 }
 
 fn retries(max_retries: usize, retry_timeout: Duration) -> RetryConfig {
@@ -209,12 +255,7 @@ impl Place for Bucket {
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {
-        self.check()?;
-        let removed = async { self.store.delete(&self.path(path)).await };
-        match self.runtime.block_on(removed) {
-            Err(Error::NotFound { .. }) => Ok(()),
-            removed => removed.map_err(failed),
-        }
+        self.runtime.block_on(self.remove_once(&self.path(path)))
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {

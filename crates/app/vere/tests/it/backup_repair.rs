@@ -183,7 +183,7 @@ fn a_restore_of_mail_frees_the_place_and_leaves_nothing_after_a_signal() {
 }
 
 /// An S3 server in Python, with an empty bucket.
-fn moto(address: SocketAddr) -> Option<Child> {
+pub(crate) fn moto(address: SocketAddr) -> Option<Child> {
     let program = program("moto_server")?;
     let port = address.port().to_string();
     let mut server = Command::new(program);
@@ -199,7 +199,7 @@ fn moto(address: SocketAddr) -> Option<Child> {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> SocketAddr {
+pub(crate) fn free_port() -> SocketAddr {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("its address")
 }

@@ -20,6 +20,7 @@ mod accepted;
 mod auth;
 mod backup;
 mod backup_repair;
+mod backup_slow;
 mod bad_input;
 mod benchmarks;
 mod clients;

@@ -21,40 +21,49 @@ use vere_process::failure::Failure;
 
 use crate::manifest;
 
-/// Time for a connection.
+/// The longest time for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Time for an answer, beside that for the octets, and the slowest accepted rate in octets per second.
-const ANSWER: Duration = Duration::from_secs(30);
+/// The slowest accepted rate in octets per second.
 const RATE_MIN: u64 = 32 * 1024;
 /// Octets of an answer: a list, with its seal.
 const OCTETS_MAX: u64 = manifest::OCTETS_MAX + 1024;
 
 /// Makes clients, each with connections of its own: a runtime drives the connections that it began.
 #[derive(Debug, Clone)]
-pub(super) struct Exchanges(ClientConfig);
+pub(super) struct Exchanges {
+    tls: ClientConfig,
+    /// Time for an answer, beside that for the octets.
+    answer: Duration,
+}
 
 impl Exchanges {
-    /// Clients that trust the CA certificates of a PEM file, or those of the system.
+    /// Clients that trust the CA certificates of a PEM file, or those of the system, and wait this long for an answer.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn new(bundle: Option<&OsStr>) -> Result<Self, Failure> {
+    pub(super) fn new(bundle: Option<&OsStr>, answer: Duration) -> Result<Self, Failure> {
         let roots = vere_http::authorities(bundle.map(Path::new), true)?;
-        Ok(Self(vere_http::client_config(roots)?.with_no_client_auth()))
+        let tls = vere_http::client_config(roots)?.with_no_client_auth();
+        Ok(Self { tls, answer })
     }
 }
 
 impl HttpConnector for Exchanges {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         // An endpoint by http is the choice of the operator, who named it.
-        let client = vere_http::HttpClient::new(self.0.clone(), Schemes::Any, Some(CONNECT));
-        Ok(HttpClient::new(Client(client)))
+        let connect = CONNECT.min(self.answer);
+        let http = vere_http::HttpClient::new(self.tls.clone(), Schemes::Any, Some(connect));
+        let answer = self.answer;
+        Ok(HttpClient::new(Client { http, answer }))
     }
 }
 
 /// A client.
 #[derive(Debug)]
-struct Client(vere_http::HttpClient<HttpRequestBody>);
+struct Client {
+    http: vere_http::HttpClient<HttpRequestBody>,
+    answer: Duration,
+}
 
 type Answered<'a> = Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'a>>;
 
@@ -71,42 +80,51 @@ impl HttpService for Client {
 impl Client {
     /// Sends a request and reads the whole answer, so that a cut answer counts as a failed request.
     async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let began = Instant::now();
-        let octets = request.body().content_length() as u64;
-        let head = timeout_at(began + allowed(octets), self.0.request(request)).await;
-        let head = head.map_err(|_| silent())?.map_err(lost)?;
+        let (began, octets) = (Instant::now(), request.body().content_length() as u64);
+        let head = timeout_at(began + self.allowed(octets), self.http.request(request)).await;
+        let head = head.map_err(|_| self.silent(octets))?.map_err(lost)?;
         let (head, mut body) = head.into_parts();
         let (began, mut read) = (Instant::now(), Vec::new());
         loop {
-            let frame = timeout_at(began + allowed(read.len() as u64), body.frame()).await;
-            let Some(frame) = frame.map_err(|_| silent())? else {
+            let until = began + self.allowed(read.len() as u64);
+            let frame = timeout_at(until, body.frame()).await;
+            let Some(frame) = frame.map_err(|_| self.slow(read.len()))? else {
                 break;
             };
-            let frame = frame.map_err(|error| HttpError::new(HttpErrorKind::Interrupted, error))?;
+            let frame = frame.map_err(|error| cut(read.len(), &error))?;
             if let Ok(octets) = frame.into_data() {
                 read.extend_from_slice(&octets);
             }
             if read.len() as u64 > OCTETS_MAX {
-                return Err(HttpError::new(
-                    HttpErrorKind::Decode,
-                    Fault("the answer is too long"),
-                ));
+                let text = format!("expected an answer of at most {OCTETS_MAX} bytes; found more");
+                return Err(HttpError::new(HttpErrorKind::Decode, Fault(text)));
             }
         }
         Ok(HttpResponse::from_parts(head, HttpResponseBody::from(read)))
     }
+
+    /// Time for so many octets.
+    const fn allowed(&self, octets: u64) -> Duration {
+        let transfer = Duration::from_secs(octets / RATE_MIN);
+        self.answer.saturating_add(transfer)
+    }
+
+    fn silent(&self, octets: u64) -> HttpError {
+        let allowed = self.allowed(octets);
+        let text = format!("expected an answer within {allowed:?}; found none");
+        HttpError::new(HttpErrorKind::Timeout, Fault(text))
+    }
+
+    fn slow(&self, octets: usize) -> HttpError {
+        let allowed = self.allowed(octets as u64);
+        let text = format!("expected a whole answer; found {octets} bytes of it in {allowed:?}");
+        HttpError::new(HttpErrorKind::Timeout, Fault(text))
+    }
 }
 
-/// Time for so many octets.
-const fn allowed(octets: u64) -> Duration {
-    ANSWER.saturating_add(Duration::from_secs(octets / RATE_MIN))
-}
-
-fn silent() -> HttpError {
-    HttpError::new(
-        HttpErrorKind::Timeout,
-        Fault("the server does not answer, or too slowly"),
-    )
+fn cut(octets: usize, error: &impl fmt::Display) -> HttpError {
+    let text = format!("expected a whole answer; found an end after {octets} bytes: {error}");
+    HttpError::new(HttpErrorKind::Interrupted, Fault(text))
 }
 
 fn lost(error: vere_http::HttpError) -> HttpError {
@@ -118,7 +136,8 @@ fn lost(error: vere_http::HttpError) -> HttpError {
     HttpError::new(kind, error)
 }
 
-/// The kind of an error, and the text with all causes.
+/// The kind of an error, and the text with all causes. [`ErrorKind::NotConnected`]: the server gave no answer that
+/// could be used.
 pub(super) fn failed(error: object_store::Error) -> io::Error {
     let kind = match &error {
         object_store::Error::NotFound { .. } => ErrorKind::NotFound,
@@ -127,18 +146,18 @@ pub(super) fn failed(error: object_store::Error) -> io::Error {
         }
         object_store::Error::PermissionDenied { .. }
         | object_store::Error::Unauthenticated { .. } => ErrorKind::PermissionDenied,
-        _ => ErrorKind::Other,
+        _ => ErrorKind::NotConnected,
     };
     io::Error::new(kind, error)
 }
 
 /// What is wrong with an answer.
 #[derive(Debug)]
-struct Fault(&'static str);
+struct Fault(String);
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
+        f.write_str(&self.0)
     }
 }
 

@@ -39,7 +39,8 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// A request takes 40 s at most, with the connection; 60 + 40 < 150.
+    /// A request and its repetition take 15 + 10 + 60 s at most, with the connection and the longest time for an answer:
+    /// 60 + 85 < 150.
     pub(super) const DEFAULT: Self = Self {
         renew: Duration::from_secs(15),
         valid: Duration::from_secs(60),

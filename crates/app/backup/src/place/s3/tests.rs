@@ -1,5 +1,7 @@
 //! A bucket in memory behind HTTP, which fails as told.
 
+mod slow;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -22,6 +24,18 @@ enum Fault {
     Lost,
     /// Half of an answer.
     Cut,
+    /// 500, before anything is done.
+    Broken,
+    /// The end of the connection in the middle of the request.
+    Torn,
+    /// Nothing, until the client goes; the request's content is not read.
+    Silent,
+    /// A head and half of the content, and nothing more until the client goes.
+    Stopped,
+    /// A head, and an octet of the content from time to time.
+    Drip,
+    /// An octet of the head from time to time.
+    HeadDrip,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +45,8 @@ struct State {
     versions: u64,
     /// Whether conditions of PUTs are unknown.
     is_simple: bool,
+    /// Connections that stay open and say nothing more.
+    held: Vec<TcpStream>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -48,6 +64,10 @@ impl Server {
         self.0.lock().unwrap()
     }
 
+    fn hold(&self, stream: TcpStream) {
+        self.state().held.push(stream);
+    }
+
     fn start(&self) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -63,18 +83,28 @@ impl Server {
 
     fn serve(&self, stream: TcpStream) {
         let mut reader = BufReader::new(stream);
-        while let Some(request) = Request::read(&mut reader) {
+        while let Some(mut request) = Request::head(&mut reader) {
             let fault = self.state().faults.pop_front();
+            match fault {
+                Some(Fault::Torn) => return request.read(&mut reader, 2),
+                Some(Fault::Silent) => return self.hold(reader.into_inner()),
+                _ => request.read(&mut reader, 1),
+            }
             let (code, headers, body) = match fault {
                 Some(Fault::Busy) => (503, String::new(), b"<Code>SlowDown</Code>".to_vec()),
+                Some(Fault::Broken) => (500, String::new(), Vec::new()),
                 _ => self.answer(&request),
             };
             let length = body.len() + usize::from(fault == Some(Fault::Cut));
             let head = format!("HTTP/1.1 {code} x\r\nContent-Length: {length}\r\n{headers}\r\n");
+            let stream = reader.get_mut();
+            if let Some(fault @ (Fault::Stopped | Fault::Drip | Fault::HeadDrip)) = fault {
+                slow::answer(stream, fault, (head.as_bytes(), &body));
+                return self.hold(reader.into_inner());
+            }
             if fault == Some(Fault::Lost) {
                 return;
             }
-            let stream = reader.get_mut();
             stream.write_all(head.as_bytes()).unwrap();
             if request.method != "HEAD" {
                 stream.write_all(&body).unwrap();
@@ -160,7 +190,7 @@ fn tag(version: u64) -> String {
 }
 
 impl Request {
-    fn read(reader: &mut BufReader<TcpStream>) -> Option<Self> {
+    fn head(reader: &mut BufReader<TcpStream>) -> Option<Self> {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
         let mut words = line.split(' ');
@@ -174,17 +204,20 @@ impl Request {
             };
             headers.insert(name.to_ascii_lowercase(), value.to_owned());
         }
-        let length = headers
-            .get("content-length")
-            .map_or(0, |length| length.parse().unwrap());
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).ok()?;
         Some(Self {
             method,
             target,
             headers,
-            body,
+            body: Vec::new(),
         })
+    }
+
+    /// Reads the content, or a part of it. A client that is gone leaves nothing.
+    fn read(&mut self, reader: &mut BufReader<TcpStream>, part: usize) {
+        let length = self.headers.get("content-length");
+        let length: usize = length.map_or(0, |length| length.parse().unwrap());
+        self.body = vec![0; length / part];
+        let _ = reader.read_exact(&mut self.body);
     }
 }
 
@@ -197,14 +230,27 @@ fn terms() -> Terms {
     }
 }
 
+/// The waits of most tests.
+fn waits() -> Waits {
+    let mut retry = retries(3, Duration::from_secs(10));
+    retry.backoff.init_backoff = Duration::from_millis(10);
+    Waits {
+        answer: TIMEOUT_DEFAULT,
+        retry,
+        terms: terms(),
+    }
+}
+
 fn bucket(endpoint: &str) -> Bucket {
+    bucket_with(endpoint, waits())
+}
+
+fn bucket_with(endpoint: &str, waits: Waits) -> Bucket {
     let builder = AmazonS3Builder::new()
         .with_endpoint(endpoint)
         .with_access_key_id("id")
         .with_secret_access_key("secret");
-    let mut retry = retries(3, Duration::from_secs(10));
-    retry.backoff.init_backoff = Duration::from_millis(10);
-    Bucket::with("s3://bucket/some/place", builder, retry, terms()).unwrap()
+    Bucket::with("s3://bucket/some/place", builder, waits).unwrap()
 }
 
 #[test]
@@ -332,14 +378,7 @@ fn a_server_without_conditions_is_refused() {
 
 #[test]
 fn names_of_places_are_checked() {
-    let open = |text: &str| {
-        Bucket::with(
-            text,
-            AmazonS3Builder::new(),
-            retries(0, Duration::ZERO),
-            terms(),
-        )
-    };
+    let open = |text: &str| Bucket::with(text, AmazonS3Builder::new(), waits());
     for wrong in [
         "s3://",
         "s3:///a",
