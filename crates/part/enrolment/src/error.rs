@@ -1,6 +1,7 @@
 //! Why a machine cannot be invited, join, or renew its certificate.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why an invitation, a join or a renewal failed.
@@ -39,6 +40,35 @@ pub enum EnrolmentError {
         peer: String,
         /// What the system or the TLS library said.
         source: io::Error,
+    },
+    /// There is no connection to the address of a token.
+    #[error("expected `vere node invite` at {peer}; found no connection: {remedy}")]
+    Unreachable {
+        /// The address.
+        peer: SocketAddr,
+        /// What to look at.
+        remedy: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something else than an invitation answers at the address of a token.
+    #[error(
+        "expected `vere node invite` at {peer}; found another program, or an invitation that is just ending"
+    )]
+    OtherProgram {
+        /// The address.
+        peer: SocketAddr,
+        /// What the system or the TLS library said.
+        source: io::Error,
+    },
+    /// The machine at the address of a token has another CA than the one of the token's fingerprint.
+    #[error(
+        "expected the CA of the token at {peer}; found another one: the address leads to another machine, or the CA was \
+         made anew since; run `vere node invite` again, and copy its line"
+    )]
+    OtherMachine {
+        /// The address.
+        peer: SocketAddr,
     },
     /// The TLS library refused the configuration.
     #[error("TLS cannot be set up")]

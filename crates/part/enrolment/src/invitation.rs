@@ -1,4 +1,7 @@
-//! The inviting machine: listens until one machine has joined, the time is over, or too many secrets were wrong.
+//! The inviting machine: listens until one machine has joined, or the time is over.
+//!
+//! Wrong secrets end nothing: a secret of 256 random bits is not guessed, and whoever reaches the port could end the
+//! invitation of somebody else.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,15 +17,17 @@ use rustls::{ServerConfig, ServerConnection, Stream};
 use vere_units::{Secret, constant_time_eq};
 
 use crate::authority::{Authority, Purpose};
+use crate::crowd::{Crowd, Entered};
 use crate::message::{Membership, REQUEST_MAX, Reply, Request, VERSION};
 use crate::wire::Timed;
 use crate::{EnrolmentError, Token};
 use vere_joinwire::wire::{receive, send};
 
-/// Connections served at once; further ones are closed.
-pub const CONNECTIONS_MAX: usize = 16;
-/// Wrong secrets after which an invitation ends.
-pub const WRONG_MAX: usize = 10;
+/// Failed connections that are logged, so that strangers do not fill the log.
+const LOGGED_MAX: usize = 20;
+/// The text for a machine with another secret, such as that of a token from before.
+const WRONG_SECRET: &str = "the secret of the token is wrong: the token is of an earlier invitation, which ended; copy the \
+    line that `vere node invite` printed last";
 /// The DNS name of the inviting machine's certificate: no node and no gateway has it.
 pub(crate) const INVITER: &str = "inviter.spool.invalid";
 /// The protocol name (RFC 7301).
@@ -39,6 +44,8 @@ pub struct Limits {
     pub stranger: Duration,
     /// How long an accepted machine may take to write its files.
     pub accepted: Duration,
+    /// How long the answer to a wrong secret is kept back, at most for `stranger`.
+    pub wrong: Duration,
 }
 
 impl Default for Limits {
@@ -47,6 +54,7 @@ impl Default for Limits {
             valid: Duration::from_secs(3600),
             stranger: Duration::from_secs(10),
             accepted: Duration::from_secs(60),
+            wrong: Duration::from_secs(1),
         }
     }
 }
@@ -60,8 +68,6 @@ pub enum Ending {
     Expired,
     /// The operator ended it.
     Stopped,
-    /// [`WRONG_MAX`] secrets were wrong.
-    Guessed,
 }
 
 /// An offer to one machine to become a node.
@@ -74,8 +80,8 @@ pub struct Invitation {
     /// Everything but the certificate.
     membership: Membership,
     limits: Limits,
-    wrong: AtomicUsize,
-    connections: AtomicUsize,
+    crowd: Crowd,
+    failures: AtomicUsize,
     ended: AtomicBool,
     joined: Mutex<Option<SocketAddr>>,
 }
@@ -106,11 +112,16 @@ impl Invitation {
             authority,
             membership,
             limits,
-            wrong: AtomicUsize::new(0),
-            connections: AtomicUsize::new(0),
+            crowd: Crowd::default(),
+            failures: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
             joined: Mutex::new(None),
         })
+    }
+
+    /// Puts another address into the token: this machine is reached there, such as in front of a NAT.
+    pub const fn advertise(&mut self, address: SocketAddr) {
+        self.token.address = address;
     }
 
     /// The token for the other machine.
@@ -136,18 +147,21 @@ impl Invitation {
                     this.ended.store(true, Ordering::Release);
                     return Ok(ending);
                 }
+                if !this.crowd.has_room() {
+                    std::thread::sleep(LOOK);
+                    continue;
+                }
                 match this.listener.accept() {
-                    Ok((stream, peer)) if this.enter() => {
-                        let serve = move || {
-                            this.attend(stream, peer, record);
-                            this.leave();
+                    Ok((stream, peer)) => {
+                        let Some(entered) = this.crowd.enter(&stream, peer.ip()) else {
+                            this.note(peer, &io::Error::other("there are too many connections"));
+                            continue;
                         };
+                        let serve = move || this.attend(stream, peer, &entered, record);
                         let thread = std::thread::Builder::new().name("join".to_owned());
-                        if thread.spawn_scoped(scope, serve).is_err() {
-                            this.leave();
-                        }
+                        // A thread that cannot start drops the connection and its place.
+                        drop(thread.spawn_scoped(scope, serve));
                     }
-                    Ok((_, peer)) => tracing::warn!(%peer, "connection closed: there are too many"),
                     Err(error) if is_passing(&error) => std::thread::sleep(LOOK),
                     Err(error) => return Err(EnrolmentError::connection("the listener")(error)),
                 }
@@ -160,26 +174,10 @@ impl Invitation {
         if let Some(peer) = *self.joined.lock().unwrap_or_else(PoisonError::into_inner) {
             return Some(Ending::Joined(peer));
         }
-        if self.wrong.load(Ordering::Acquire) >= WRONG_MAX {
-            return Some(Ending::Guessed);
-        }
         if stop.load(Ordering::Acquire) {
             return Some(Ending::Stopped);
         }
         (Instant::now() >= until).then_some(Ending::Expired)
-    }
-
-    /// Counts a connection, if there is room for one.
-    fn enter(&self) -> bool {
-        let before = self.connections.fetch_add(1, Ordering::AcqRel);
-        if before >= CONNECTIONS_MAX {
-            self.leave();
-        }
-        before < CONNECTIONS_MAX
-    }
-
-    fn leave(&self) {
-        self.connections.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Serves one connection, and says why it failed.
@@ -187,10 +185,25 @@ impl Invitation {
         &self,
         stream: TcpStream,
         peer: SocketAddr,
+        entered: &Entered<'_>,
         record: &impl Fn() -> Result<(), String>,
     ) {
-        if let Err(error) = self.converse(stream, peer, record) {
-            tracing::warn!(%peer, %error, "joining failed");
+        match self.converse(stream, peer, entered, record) {
+            // Nobody said anything: a scan, or the probe of this machine.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                tracing::debug!(%peer, %error, "connection ended");
+            }
+            Err(error) => self.note(peer, &error),
+            Ok(()) => {}
+        }
+    }
+
+    /// Logs a failure, up to [`LOGGED_MAX`].
+    fn note(&self, peer: SocketAddr, error: &io::Error) {
+        match self.failures.fetch_add(1, Ordering::AcqRel) {
+            before if before < LOGGED_MAX => tracing::warn!(%peer, %error, "joining failed"),
+            LOGGED_MAX => tracing::warn!("further failed connections are not logged"),
+            _ => {}
         }
     }
 
@@ -198,12 +211,21 @@ impl Invitation {
         &self,
         stream: TcpStream,
         peer: SocketAddr,
+        entered: &Entered<'_>,
         record: &impl Fn() -> Result<(), String>,
     ) -> io::Result<()> {
         let mut socket = Timed::new(stream, self.limits.stranger)?;
         let mut tls = ServerConnection::new(Arc::clone(&self.tls)).map_err(io::Error::other)?;
         let mut stream = Stream::new(&mut tls, &mut socket);
         let answer = self.answer(receive(&mut stream, REQUEST_MAX)?);
+        match &answer {
+            Reply::Accepted(_) => entered.prove(),
+            Reply::Refused(reason) if reason == WRONG_SECRET => {
+                self.note(peer, &io::Error::other("the secret is wrong"));
+                stream.sock.sit_out(self.limits.wrong);
+            }
+            _ => {}
+        }
         send(&mut stream, &answer)?;
         if let Reply::Accepted(_) = answer {
             stream.sock.prolong(self.limits.accepted);
@@ -231,13 +253,12 @@ impl Invitation {
             let text = format!("expected version {VERSION} of the messages; found {version}");
             return Reply::Refused(format!("{text}: install the same vere on both machines"));
         }
-        if self.ended.load(Ordering::Acquire) || self.wrong.load(Ordering::Acquire) >= WRONG_MAX {
+        if self.ended.load(Ordering::Acquire) {
             return Reply::Refused("the invitation has ended".to_owned());
         }
         let wanted = hexadecimal(self.token.secret.expose());
         if !constant_time_eq(wanted.as_bytes(), secret.as_bytes()) {
-            self.wrong.fetch_add(1, Ordering::AcqRel);
-            return Reply::Refused("the secret of the token is wrong".to_owned());
+            return Reply::Refused(WRONG_SECRET.to_owned());
         }
         let names = [self.membership.node.clone()];
         match self.authority.sign_request(&names, Purpose::Node, &request) {

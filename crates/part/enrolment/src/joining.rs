@@ -1,6 +1,7 @@
 //! The joining machine: connects by the token, and compares the CA with the pin.
 
-use std::net::TcpStream;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -33,7 +34,7 @@ const EXCHANGE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Candidate {
     key: KeyPair,
-    request: String,
+    pub(crate) request: String,
 }
 
 impl Candidate {
@@ -63,7 +64,7 @@ impl Candidate {
 pub struct Joining {
     /// What the machine was given.
     pub membership: Membership,
-    stream: StreamOwned<ClientConnection, Timed>,
+    stream: Encrypted,
     peer: String,
 }
 
@@ -82,12 +83,7 @@ impl std::fmt::Debug for Joining {
 pub fn join(token: &Token, candidate: &Candidate) -> Result<Joining, EnrolmentError> {
     let peer = token.address.to_string();
     let failed = || EnrolmentError::connection(&peer);
-    let stream = TcpStream::connect_timeout(&token.address, CONNECT).map_err(failed())?;
-    let socket = Timed::new(stream, EXCHANGE).map_err(failed())?;
-    let tls = |source| EnrolmentError::Tls { source };
-    let name = ServerName::try_from(INVITER).map_err(|_| tls(Error::HandshakeNotComplete))?;
-    let connection = ClientConnection::new(client_config(token.pin).map_err(tls)?, name);
-    let mut stream = StreamOwned::new(connection.map_err(tls)?, socket);
+    let mut stream = shake_hands(token, CONNECT)?;
     let request = Request::Join {
         version: VERSION,
         secret: hexadecimal(token.secret.expose()),
@@ -108,8 +104,76 @@ pub fn join(token: &Token, candidate: &Candidate) -> Result<Joining, EnrolmentEr
     }
 }
 
+/// Tries whether the inviting machine answers at the address of its token: connects, and compares the CA with the pin.
+/// The secret is not sent.
+///
+/// # Errors
+/// As [`join`], up to the request.
+pub fn probe(token: &Token, patience: Duration) -> Result<(), EnrolmentError> {
+    let mut stream = shake_hands(token, patience)?;
+    stream.conn.send_close_notify();
+    // The result is known.
+    let _ = stream.conn.write_tls(&mut stream.sock);
+    Ok(())
+}
+
+pub(crate) type Encrypted = StreamOwned<ClientConnection, Timed>;
+
+/// A connection to the machine of the token, for sure.
+pub(crate) fn shake_hands(token: &Token, patience: Duration) -> Result<Encrypted, EnrolmentError> {
+    let peer = token.address;
+    let stream = TcpStream::connect_timeout(&peer, patience);
+    let stream = stream.map_err(|source| unreachable(peer, source))?;
+    let socket = Timed::new(stream, patience);
+    let socket = socket.map_err(EnrolmentError::connection(peer))?;
+    let tls = |source| EnrolmentError::Tls { source };
+    let name = ServerName::try_from(INVITER).map_err(|_| tls(Error::HandshakeNotComplete))?;
+    let connection = ClientConnection::new(client_config(token.pin).map_err(tls)?, name);
+    let mut stream = StreamOwned::new(connection.map_err(tls)?, socket);
+    while stream.conn.is_handshaking() {
+        let went = stream.conn.complete_io(&mut stream.sock);
+        went.map_err(|error| strange(peer, error))?;
+    }
+    stream.sock.prolong(EXCHANGE);
+    Ok(stream)
+}
+
+fn unreachable(peer: SocketAddr, source: io::Error) -> EnrolmentError {
+    let remedy = match source.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "the invitation has ended, or a firewall or NAT does not lead to it"
+        }
+        io::ErrorKind::TimedOut => "a firewall is in the way, or the address is wrong",
+        _ => {
+            "there is no way to this address; `vere node invite` takes another one by --listen or --advertise"
+        }
+    };
+    EnrolmentError::Unreachable {
+        peer,
+        remedy,
+        source,
+    }
+}
+
+/// What a failed handshake says about the other side.
+fn strange(peer: SocketAddr, source: io::Error) -> EnrolmentError {
+    let cause = source.get_ref();
+    match cause.and_then(|cause| cause.downcast_ref::<Error>()) {
+        Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            EnrolmentError::OtherMachine { peer }
+        }
+        // Such as the period of validity, by a wrong clock.
+        Some(Error::InvalidCertificate(_)) => EnrolmentError::connection(peer)(source),
+        _ => EnrolmentError::OtherProgram { peer, source },
+    }
+}
+
 /// Everything given has to fit the token and the own key, so that no half-right file is written.
-fn check(given: &Membership, token: &Token, candidate: &Candidate) -> Result<(), EnrolmentError> {
+pub(crate) fn check(
+    given: &Membership,
+    token: &Token,
+    candidate: &Candidate,
+) -> Result<(), EnrolmentError> {
     use rcgen::PublicKeyData as _;
     let malformed = |text: &str| EnrolmentError::Malformed(text.to_owned());
     let ca = CertificateDer::from_pem_slice(given.ca.as_bytes());

@@ -10,6 +10,7 @@
 //! its machine, the keys of the accounts on the nodes do.
 
 mod authority;
+mod crowd;
 mod error;
 mod files;
 mod invitation;
@@ -18,10 +19,11 @@ pub mod renewal;
 mod wire;
 
 pub use authority::{Authority, Issued, LIFE_DAYS, Machine, Purpose};
+pub use crowd::{CONNECTIONS_MAX, SOURCE_MAX};
 pub use error::EnrolmentError;
 pub use files::{Owner, write};
-pub use invitation::{CONNECTIONS_MAX, Ending, Invitation, Limits, WRONG_MAX};
-pub use joining::{Candidate, Joining, join};
+pub use invitation::{Ending, Invitation, Limits};
+pub use joining::{Candidate, Joining, join, probe};
 pub use vere_joinwire::{Token, TokenError, message};
 
 /// Whether a text can name a node in its certificate: a label of the DNS in lower case (RFC 1123 section 2.1).

@@ -95,7 +95,11 @@ fn with_key(settings: &Settings) -> Option<(&SpoolTls, &Path)> {
     Some((tls, tls.ca_key.as_deref()?))
 }
 
-fn renew_own(authority: &Authority, file: &Path, all: bool) -> Result<State, EnrolmentError> {
+pub(crate) fn renew_own(
+    authority: &Authority,
+    file: &Path,
+    all: bool,
+) -> Result<State, EnrolmentError> {
     let leaf = read_leaf(file)?;
     if !all && !is_due(&leaf, SystemTime::now()) {
         return Ok(State::Young(leaf.validity.not_after));
@@ -118,7 +122,7 @@ fn put(file: &Path, pem: &str) -> Result<(), EnrolmentError> {
     write(file, pem, 0o644, Owner::of(folder)?)
 }
 
-fn renew_node(
+pub(crate) fn renew_node(
     authority: &Authority,
     tls: &MutualTls,
     node: &SpoolNode,

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use vere_net::tls::{CertificateFiles, Leaf, MutualTls, MutualTlsOptions};
 use vere_units::Secret;
@@ -50,11 +50,21 @@ fn beside<T>(
     let token = invitation.token().clone();
     std::thread::scope(|scope| {
         let served = scope.spawn(|| invitation.serve(&stop, record));
-        let result = other(&token);
         // An invitation that has not ended by itself is ended.
-        stop.store(true, Ordering::Release);
+        let end = Stop(&stop);
+        let result = other(&token);
+        drop(end);
         (result, served.join().unwrap().unwrap())
     })
+}
+
+/// Ends the invitation, also when an assertion fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 #[test]
@@ -144,29 +154,123 @@ fn a_refused_record_leaves_the_invitation_open() {
 }
 
 #[test]
-fn wrong_secrets_end_the_invitation_and_a_wrong_pin_shows_none() {
+fn wrong_secrets_end_nothing_and_a_wrong_pin_shows_none() {
+    const GUESSES: usize = 40;
     let folder = tempfile::tempdir().unwrap();
-    let invitation = invitation(folder.path(), Limits::default());
-    let record = || panic!("nobody joins");
-    let ((), ending) = beside(invitation, &record, |token| {
+    let limits = Limits {
+        wrong: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let invitation = invitation(folder.path(), limits);
+    let ((), ending) = beside(invitation, &|| Ok(()), |token| {
         let candidate = Candidate::new().unwrap();
         let stranger = Token {
             pin: [1; 32],
             ..token.clone()
         };
         let error = join(&stranger, &candidate).unwrap_err();
-        assert!(format!("{error:?}").contains("UnknownIssuer"), "{error:?}");
+        assert!(
+            matches!(error, EnrolmentError::OtherMachine { .. }),
+            "{error:?}"
+        );
         let guess = Token {
             secret: Secret::new([0; 32]),
             ..token.clone()
         };
-        for _ in 0..WRONG_MAX {
-            join(&guess, &candidate).unwrap_err();
-        }
-        join(token, &candidate).unwrap_err();
+        let began = Instant::now();
+        let guessing = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..SOURCE_MAX {
+                scope.spawn(|| {
+                    while guessing.fetch_add(1, Ordering::AcqRel) < GUESSES {
+                        // Refused, or closed for a newer connection.
+                        join(&guess, &candidate).unwrap_err();
+                    }
+                });
+            }
+        });
+        // Each refusal is kept back, however many connections there are.
+        let turns = u32::try_from(GUESSES / SOURCE_MAX).unwrap();
+        assert!(began.elapsed() >= limits.wrong * (turns - 1));
+        let error = join(&guess, &candidate).unwrap_err().to_string();
+        assert!(error.contains("earlier invitation"), "{error}");
+        join(token, &candidate).and_then(Joining::confirm).unwrap();
     });
-    // The closure stops the invitation as well; the guesses count first.
-    assert_eq!(ending, Ending::Guessed);
+    assert!(matches!(ending, Ending::Joined(_)), "{ending:?}");
+}
+
+/// Silent strangers of the same network: the newest connection has a place.
+#[test]
+fn a_machine_joins_while_strangers_hold_every_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let invitation = invitation(folder.path(), Limits::default());
+    let ((), ending) = beside(invitation, &|| Ok(()), |token| {
+        let connect = || TcpStream::connect(token.address).unwrap();
+        let _silent: Vec<_> = (0..CONNECTIONS_MAX * 2).map(|_| connect()).collect();
+        let began = Instant::now();
+        join(token, &Candidate::new().unwrap())
+            .and_then(Joining::confirm)
+            .unwrap();
+        assert!(began.elapsed() < Limits::default().stranger);
+    });
+    assert!(matches!(ending, Ending::Joined(_)), "{ending:?}");
+}
+
+#[test]
+fn errors_of_a_connection_name_its_stage() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut invitation = invitation(folder.path(), Limits::default());
+    let patience = Duration::from_secs(5);
+    let recorded = AtomicUsize::new(0);
+    let advertised = "192.0.2.77:2610".parse().unwrap();
+    let bound = invitation.token().address;
+    invitation.advertise(advertised);
+    let record = || {
+        recorded.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    };
+    let ((), ending) = beside(invitation, &record, |token| {
+        assert_eq!(token.address, advertised);
+        let near = Token {
+            address: bound,
+            ..token.clone()
+        };
+        probe(&near, patience).unwrap();
+        let stranger = Token {
+            pin: [1; 32],
+            ..near.clone()
+        };
+        let error = probe(&stranger, patience).unwrap_err();
+        assert!(matches!(error, EnrolmentError::OtherMachine { .. }));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = Token {
+            address: listener.local_addr().unwrap(),
+            ..near.clone()
+        };
+        // Another program that closes, one that says something else, one that is silent, and none.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                drop(listener.accept().unwrap());
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.write_all(b"220 mx.example.org ESMTP\r\n");
+                let _ = stream.read_to_end(&mut Vec::new());
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read_to_end(&mut Vec::new());
+                drop(listener);
+            });
+            for patience in [patience, patience, Duration::from_millis(50)] {
+                let error = probe(&other, patience).unwrap_err();
+                assert!(
+                    matches!(error, EnrolmentError::OtherProgram { .. }),
+                    "{error:?}"
+                );
+            }
+        });
+        let error = join(&other, &Candidate::new().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("has ended"), "{error}");
+    });
+    assert_eq!(ending, Ending::Stopped);
+    assert_eq!(recorded.load(Ordering::Acquire), 0);
 }
 
 #[test]
@@ -179,7 +283,9 @@ fn silence_garbage_and_crowds_end_with_the_deadline() {
     let invitation = invitation(folder.path(), limits);
     let ((), ending) = beside(invitation, &|| Ok(()), |token| {
         let connect = || TcpStream::connect(token.address).unwrap();
-        let mut silent: Vec<_> = (0..CONNECTIONS_MAX + 4).map(|_| connect()).collect();
+        let mut silent: Vec<_> = (0..CONNECTIONS_MAX + SOURCE_MAX)
+            .map(|_| connect())
+            .collect();
         let mut garbage = connect();
         let _ = garbage.write_all(&[0xFF; 64]);
         silent.push(garbage);

@@ -27,6 +27,15 @@ impl Timed {
         self.until = Instant::now() + patience;
     }
 
+    /// Waits for a time, or until the other side goes. What it sends meanwhile is thrown away.
+    pub(crate) fn sit_out(&mut self, time: Duration) {
+        let whole = self.until;
+        self.until = whole.min(Instant::now() + time);
+        let mut octets = [0; 512];
+        while self.read(&mut octets).is_ok_and(|count| count > 0) {}
+        self.until = whole;
+    }
+
     fn left(&self) -> io::Result<Option<Duration>> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {

@@ -4,12 +4,13 @@ use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use vere_enrolment::message::{Account, Membership};
 use vere_enrolment::{
-    Authority, Ending, Invitation, Limits, Machine, Owner, WRONG_MAX, is_node_name,
+    Authority, Ending, Invitation, Limits, Machine, Owner, Token, is_node_name, probe,
 };
 use vere_process::failure::Failure;
 use vere_settings::{Durability, Settings};
@@ -25,6 +26,8 @@ use crate::settings_file::SettingsFile;
 const NODE_PORT: u16 = 2600;
 /// The port of invitations, if the command line has none.
 const INVITATION_PORT: u16 = 2610;
+/// How long this machine tries to connect to its own invitation.
+const PROBE: Duration = Duration::from_secs(3);
 /// The longest time that an invitation may be valid.
 const VALID_MAX: Span = Span::from_millis(7 * 24 * 3600 * 1000);
 
@@ -41,6 +44,10 @@ pub(crate) struct InviteArgs {
     /// that leads to the other machine, and port 2610.
     #[arg(long, value_name = "IP[:PORT]")]
     listen: Option<String>,
+    /// The address that the token has, if it is not that of --listen: behind a NAT the outside address whose port leads to this
+    /// machine. --listen may be 0.0.0.0 then.
+    #[arg(long, value_name = "IP[:PORT]")]
+    advertise: Option<String>,
     /// How long the invitation is valid, at most `7d`.
     #[arg(long, value_name = "SPAN", default_value = "1h")]
     valid: Span,
@@ -74,16 +81,41 @@ pub(super) fn run(args: &InviteArgs, config: &ConfigArg) -> Result<String, Failu
         valid: args.valid.min(VALID_MAX).duration(),
         ..Limits::default()
     };
-    let listener = listen(args.listen.as_deref(), plan.node.listen)?;
-    let invitation = Invitation::new(listener, authority, membership, limits)?;
+    let advertised = args.advertise.as_deref();
+    let advertised = advertised.map(|text| address(text, INVITATION_PORT));
+    let advertised = advertised.transpose()?;
+    let listener = listen(args.listen.as_deref(), plan.node.listen, advertised)?;
+    let mut invitation = Invitation::new(listener, authority, membership, limits)?;
+    if let Some(advertised) = advertised {
+        invitation.advertise(advertised);
+    }
     show(&instruction(&invitation, args));
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let record = || plan.record(&path).map_err(|failure| failure.to_string());
-    let ending = invitation.serve(&stop, &record)?;
+    let token = invitation.token().clone();
+    let ending = std::thread::scope(|scope| {
+        scope.spawn(|| warn_if_unreachable(&token));
+        invitation.serve(&stop, &record)
+    })?;
     finish(ending, &plan)
+}
+
+/// Connects to the invitation as the other machine will.
+fn warn_if_unreachable(token: &Token) {
+    let Err(error) = probe(token, PROBE) else {
+        return;
+    };
+    show(&format!(
+        "\nWarning: this machine cannot connect to its own invitation: {}\nThe other machine may still reach it. If the join \
+         fails: let the firewall admit the other machine to port {} here; behind a NAT forward the port, and give the \
+         outside address with --advertise; if {} is another machine, give an address of this one with --listen.\n",
+        Failure::from(error),
+        token.address.port(),
+        token.address.ip()
+    ));
 }
 
 /// The plan of an invitation, made before the first change.
@@ -238,15 +270,21 @@ impl<'a> Plan<'a> {
 }
 
 /// Listens on the given address, or on the address of the route to the other machine.
-fn listen(given: Option<&str>, node: SocketAddr) -> Result<TcpListener, Failure> {
+fn listen(
+    given: Option<&str>,
+    node: SocketAddr,
+    advertised: Option<SocketAddr>,
+) -> Result<TcpListener, Failure> {
     let place = match given {
         Some(text) => address(text, INVITATION_PORT)?,
         None => SocketAddr::new(own_address(node)?, INVITATION_PORT),
     };
-    if place.ip().is_unspecified() {
-        return Err(Failure::new(
-            "expected one address of this machine behind --listen, since the token has it; found an address for all",
-        ));
+    let for_token = advertised.unwrap_or(place);
+    if for_token.ip().is_unspecified() || for_token.ip().is_multicast() {
+        return Err(Failure::new(format!(
+            "expected one address that the other machine reaches, since the token has it; found {}: give --listen or --advertise",
+            for_token.ip()
+        )));
     }
     TcpListener::bind(place).map_err(|error| {
         Failure::new(format!(
@@ -299,16 +337,13 @@ fn finish(ending: Ending, plan: &Plan<'_>) -> Result<String, Failure> {
     match ending {
         Ending::Joined(peer) => Ok(format!(
             "\n{name} joined from {}.\n\nNext:\n  1. Start the node on its machine, as the command there says, and let its \
-             firewall admit this machine to {listen}.\n  2. Restart this system: systemctl restart vere\n  3. Look: vere \
+             firewall admit this machine to {listen}.\n  2. Then restart this system: systemctl restart vere\n     Until then \
+             no message goes to {name}, and vere status lists its keys as edited and not in force.\n  3. Look: vere \
              node list; `sync` means that the node has every message.\nFurther gateways need the same [[spool.node]], \
              and a certificate of this CA (docs/guides/machines.md).\n",
             peer.ip()
         )),
         Ending::Expired => Err(Failure::new(format!("nobody joined in time; {nothing}"))),
         Ending::Stopped => Err(Failure::new(format!("invitation ended; {nothing}"))),
-        Ending::Guessed => Err(Failure::new(format!(
-            "invitation ended after {WRONG_MAX} wrong secrets; {nothing}: somebody else reaches the port, so let the \
-             firewall admit the other machine alone and invite again"
-        ))),
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::harness::{
-    Child, Counted, Network, System, fails_with, output_of, run, signal, vere, wait_greeting,
-    wait_until, wait_within,
+    Child, Counted, Network, System, assert_has, fails_with, output_of, quiet, run, signal, vere,
+    wait_greeting, wait_until, wait_within,
 };
 use crate::replicas::states;
 
@@ -32,9 +32,15 @@ struct Invite {
 
 impl Invite {
     fn start(config: &Path) -> Self {
+        Self::start_with(config, &[])
+    }
+
+    fn start_with(config: &Path, options: &[&str]) -> Self {
         let mut command = vere();
-        command.args(["node", "invite", NAME, "--address", ADDRESS, "-c"]);
+        command.args(["node", "invite", NAME, "--address", ADDRESS]);
         command
+            .args(options)
+            .arg("-c")
             .arg(config)
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
@@ -52,6 +58,27 @@ impl Invite {
                     token,
                     output,
                 };
+            }
+        }
+    }
+
+    /// Ends the invitation without a machine.
+    fn stop(mut self) {
+        assert!(signal(self.process.id(), Signal::SIGINT));
+        wait_until("the end of the invitation", || {
+            self.process.ended().is_some()
+        });
+    }
+
+    /// The output up to a line that begins with this text.
+    fn read_until(&mut self, beginning: &str) -> String {
+        let mut text = String::new();
+        loop {
+            let before = text.len();
+            let count = self.output.read_line(&mut text).expect("the output");
+            assert!(count > 0, "{beginning} is missing in: {text}");
+            if text[before..].starts_with(beginning) {
+                return text;
             }
         }
     }
@@ -167,12 +194,22 @@ fn a_second_machine_joins_and_holds_every_message_while_processes_are_killed() {
             joined.contains(&format!("spool serve --node {NAME}")),
             "{joined}"
         );
-        assert!(invite.finish().contains("joined from 10.77.1.2"));
+        let next = invite.finish();
+        assert!(next.contains("joined from 10.77.1.2"), "{next}");
+        assert!(!next.contains("Warning"), "{next}");
+        // Until the restart, the status says what waits for it.
+        let mut status = vere();
+        let status = output_of(status.args(["status", "-c"]).arg(&system.config), "");
+        let status = String::from_utf8_lossy(&status.stdout).into_owned();
+        assert_has(&status, &["spool.node", "systemctl restart vere"]);
         // The token was used, and a machine that has joined is left alone.
         fails_with(&mut far.join(&token), 1);
         far.start();
         system.restart();
         wait_synced(&system, &["a", "b", NAME]);
+        let mut status = vere();
+        let status = output_of(status.args(["status", "-c"]).arg(&system.config), "");
+        assert!(!String::from_utf8_lossy(&status.stdout).contains("spool.node"));
 
         sink.run(system.smtp, 4, |number| {
             match number {
@@ -237,5 +274,71 @@ fn an_invitation_that_is_not_used_changes_nothing() {
             fs::read(far.folder.join("vere.toml")).expect("a file"),
             b"# other"
         );
+    });
+}
+
+/// Ten wrong secrets ended an invitation, so that whoever reached the port could end it.
+#[test]
+fn wrong_secrets_of_a_stranger_do_not_keep_the_invited_machine_out() {
+    Network::with(|network| {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(folder.path().join("data")).expect("a folder");
+        let config = crate::harness::Options::write_smallest(folder.path(), "");
+        // A token from before has the same fingerprint and another secret.
+        let earlier = Invite::start(&config);
+        let old = earlier.token.clone();
+        earlier.stop();
+        let invite = Invite::start(&config);
+        let stranger = |number: usize| {
+            let mut command = vere();
+            let place = folder.path().join(format!("stranger{number}"));
+            command.args(["node", "join", &old, "--dir"]).arg(place);
+            command
+        };
+        let said = fails_with(&mut stranger(0), 1);
+        assert_has(
+            &said,
+            &["the secret of the token is wrong", "earlier invitation"],
+        );
+        let crowd: Vec<_> = (1..=20)
+            .map(|number| Child::spawn(quiet(&mut stranger(number))))
+            .collect();
+        let far = Far::new(network, folder.path());
+        run(&mut far.join(&invite.token));
+        assert!(invite.finish().contains("joined from 10.77.1.2"));
+        drop(crowd);
+        let files = |number: usize| folder.path().join(format!("stranger{number}"));
+        assert!(!(0..=20).any(|number| files(number).exists()));
+    });
+}
+
+#[test]
+fn an_invitation_that_cannot_be_reached_says_so_and_a_join_says_why_it_failed() {
+    Network::with(|network| {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(folder.path().join("data")).expect("a folder");
+        let config = crate::harness::Options::write_smallest(folder.path(), "");
+        let far = Far::new(network, folder.path());
+        // Nobody listens at that port: as a NAT that does not forward.
+        let outside = ["--listen", "0.0.0.0:2610", "--advertise", "10.77.1.1:2611"];
+        let mut invite = Invite::start_with(&config, &outside);
+        let warning = invite.read_until("The other machine may");
+        assert_has(
+            &warning,
+            &[
+                "Warning",
+                "10.77.1.1:2611",
+                "found no connection",
+                "--advertise",
+            ],
+        );
+        let said = fails_with(&mut far.join(&invite.token), 1);
+        assert_has(&said, &["10.77.1.1:2611", "found no connection", "refused"]);
+        invite.stop();
+        // The invitation at another port is reached at its address.
+        let inside = ["--listen", "0.0.0.0:2612", "--advertise", "10.77.1.1:2612"];
+        let invite = Invite::start_with(&config, &inside);
+        run(&mut far.join(&invite.token));
+        assert!(!invite.finish().contains("Warning"));
     });
 }
