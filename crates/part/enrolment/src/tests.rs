@@ -1,5 +1,10 @@
 //! Both sides over loopback, and strangers.
 
+mod content;
+mod formats;
+mod protocol;
+mod renewing;
+
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
