@@ -8,3 +8,6 @@ pub mod token;
 pub mod wire;
 
 pub use token::{Token, TokenError};
+
+#[cfg(test)]
+mod tests;

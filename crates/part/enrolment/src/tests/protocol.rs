@@ -1,5 +1,7 @@
 //! Peers that deviate from the protocol, message by message.
 
+use vere_joinwire::wire;
+
 use super::*;
 use crate::invitation::PROTOCOL;
 use crate::joining::{Encrypted, check, shake_hands};
