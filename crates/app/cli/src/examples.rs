@@ -1,27 +1,34 @@
 //! Examples of commands for their manual pages, from `examples.txt`: below the name of a page in brackets, command
 //! lines to type unchanged, each followed by an indented line with the effect.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// The text of all examples.
 const TEXT: &str = include_str!("examples.txt");
 
-/// The lines of a page.
-fn lines(page: &str) -> impl Iterator<Item = &'static str> {
-    let mut here = false;
-    let page = format!("[{page}]");
-    TEXT.lines().filter(move |line| {
-        if line.starts_with('[') {
-            here = *line == page;
-            return false;
+/// The lines of each page, split once: every start of the program looks up each of its pages.
+static PAGES: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+    let mut pages: HashMap<&str, Vec<&str>> = HashMap::new();
+    let mut page = "";
+    for line in TEXT.lines().filter(|line| !line.is_empty()) {
+        match line.strip_prefix('[') {
+            Some(name) => page = name.trim_end_matches(']'),
+            None => pages.entry(page).or_default().push(line),
         }
-        here && !line.is_empty()
-    })
+    }
+    pages
+});
+
+/// The lines of a page.
+fn lines(page: &str) -> &'static [&'static str] {
+    PAGES.get(page).map_or(&[], Vec::as_slice)
 }
 
 /// The command lines of a page, each with its effect.
 pub(super) fn pairs(page: &str) -> Vec<(&'static str, &'static str)> {
-    let lines: Vec<&'static str> = lines(page).collect();
     let pair = |pair: &[&'static str]| Some((*pair.first()?, pair.get(1)?.trim()));
-    lines.chunks(2).filter_map(pair).collect()
+    lines(page).chunks(2).filter_map(pair).collect()
 }
 
 /// The section of a page; empty for a page without examples.
@@ -69,8 +76,8 @@ mod tests {
     #[test]
     fn every_example_can_be_typed_and_is_of_its_page() {
         for page in pages() {
-            let lines: Vec<_> = lines(page).collect();
-            assert!(!lines.is_empty() && lines.len() % 2 == 0, "{page}");
+            let lines = lines(page);
+            assert!(!lines.is_empty() && lines.len().is_multiple_of(2), "{page}");
             for pair in lines.chunks(2) {
                 let (line, what) = (pair[0], pair[1]);
                 assert!(what.starts_with("    ") && what.ends_with('.'), "{what}");
