@@ -1,6 +1,9 @@
 //! The checks carried out by cargo.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
 
 use crate::finding::{Finding, Outcome};
 use crate::workspace::Workspace;
@@ -39,6 +42,26 @@ pub(crate) fn docs(workspace: &Workspace) -> Outcome {
         &[("RUSTDOCFLAGS", "-D warnings")],
         "rustdoc found the above",
     )
+}
+
+/// Builds with cargo, which prints its diagnostics; returns its messages, one for each crate and target.
+pub(crate) fn messages(workspace: &Workspace, arguments: &[&str]) -> Result<Vec<Value>, String> {
+    let mut child = Command::new("cargo")
+        .args(arguments)
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(&workspace.root)
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let lines = child.stdout.take().into_iter();
+    let lines = lines.flat_map(|stdout| BufReader::new(stdout).lines().map_while(Result::ok));
+    let messages = lines.filter_map(|line| serde_json::from_str(&line).ok());
+    let messages: Vec<Value> = messages.collect();
+    match child.wait() {
+        Ok(status) if status.success() => Ok(messages),
+        Ok(_) => Err(format!("cargo {} found the above", arguments.join(" "))),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 pub(crate) fn failed(what: String) -> Outcome {

@@ -2,9 +2,13 @@
 //! differs is out of date.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
+use serde_json::Value;
+
+use crate::cargo;
 use crate::events;
 use crate::finding::{Finding, Outcome};
 use crate::watching;
@@ -85,17 +89,23 @@ pub(crate) fn write(workspace: &Workspace) -> Outcome {
     findings.into()
 }
 
+/// Builds the program with the features that the build of all tests has, so that the tests build none of its crates
+/// again: a target of tests, of any crate, lets the features of test dependencies count.
+const BUILD: [&str; 7] = [
+    "build",
+    "--workspace",
+    "--bin=vere",
+    "--test=switching",
+    "--quiet",
+    "--locked",
+    "--offline",
+];
+
+/// Runs the program, which is built once.
 fn printed(workspace: &Workspace, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new("cargo")
-        .args([
-            "run",
-            "--quiet",
-            "--offline",
-            "--locked",
-            "--package",
-            "vere",
-            "--",
-        ])
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let program = BUILT.get_or_init(|| program_of(&cargo::messages(workspace, &BUILD)?));
+    let output = Command::new(program.as_ref()?)
         .args(arguments)
         .current_dir(&workspace.root)
         .output()
@@ -110,6 +120,18 @@ fn printed(workspace: &Workspace, arguments: &[&str]) -> Result<String, String> 
             said.trim()
         ))
     }
+}
+
+/// The path of `vere` in the messages of cargo.
+fn program_of(messages: &[Value]) -> Result<PathBuf, String> {
+    let path = messages.iter().find_map(|message| {
+        let target = message.get("target")?;
+        let is_program = target.get("name")? == "vere" && target.pointer("/kind/0")? == "bin";
+        let is_test = message.pointer("/profile/test")?.as_bool()?;
+        let path = message.get("executable")?.as_str()?;
+        (is_program && !is_test).then(|| path.into())
+    });
+    path.ok_or_else(|| "cargo named no program vere".to_owned())
 }
 
 /// The first different line.
@@ -129,6 +151,23 @@ fn difference(page: &str, committed: &str, now: &str) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_program_is_found_among_the_messages() {
+        let message = |name: &str, kind: &str, is_test: bool| {
+            serde_json::json!({"target": {"name": name, "kind": [kind]}, "profile": {"test": is_test},
+                "executable": format!("/t/{kind}-{is_test}")})
+        };
+        let others = [
+            message("vere", "bin", true),
+            message("it", "test", true),
+            message("vere", "lib", false),
+            serde_json::json!({"reason": "build-finished"}),
+        ];
+        assert!(program_of(&others).is_err());
+        let all = [&others[..], &[message("vere", "bin", false)]].concat();
+        assert_eq!(program_of(&all), Ok(PathBuf::from("/t/bin-false")));
+    }
 
     #[test]
     fn the_first_differing_line_is_named() {

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::cargo::{failed, run};
+use crate::cargo::{failed, messages, run};
 use crate::finding::Outcome;
 use crate::workspace::Workspace;
 
@@ -80,24 +80,11 @@ struct Binary {
 
 /// Builds all test binaries, the longest first.
 fn build(workspace: &Workspace) -> Result<Vec<Binary>, Outcome> {
-    let child = Command::new("cargo")
-        .args([
-            "test",
-            "--no-run",
-            "--message-format=json-render-diagnostics",
-        ])
-        .args(WHOLE)
-        .current_dir(&workspace.root)
-        .stdout(Stdio::piped())
-        .spawn();
-    let mut child = child.map_err(|error| failed(error.to_string()))?;
-    let lines = child.stdout.take().into_iter();
-    let lines = lines.flat_map(|stdout| BufReader::new(stdout).lines().map_while(Result::ok));
-    let mut binaries: Vec<Binary> = lines.filter_map(|line| Binary::of(&line)).collect();
-    match child.wait() {
-        Ok(status) if status.success() && !binaries.is_empty() => {}
-        Ok(status) if status.success() => return Err(failed("no test was built".to_owned())),
-        _ => return Err(failed("cargo test --no-run found the above".to_owned())),
+    let messages = messages(workspace, &[&["test", "--no-run"][..], &WHOLE].concat());
+    let messages = messages.map_err(failed)?;
+    let mut binaries: Vec<Binary> = messages.iter().filter_map(Binary::of).collect();
+    if binaries.is_empty() {
+        return Err(failed("no test was built".to_owned()));
     }
     // The tests of whole systems take as long as all others together.
     binaries.sort_by_key(|binary| !binary.name.ends_with(" it"));
@@ -107,8 +94,7 @@ fn build(workspace: &Workspace) -> Result<Vec<Binary>, Outcome> {
 
 impl Binary {
     /// The test binary that a message of cargo names.
-    fn of(message: &str) -> Option<Self> {
-        let message: serde_json::Value = serde_json::from_str(message).ok()?;
+    fn of(message: &serde_json::Value) -> Option<Self> {
         let is_test = message.pointer("/profile/test")?.as_bool()?;
         let program = message.get("executable")?.as_str()?;
         let folder = Path::new(message.get("manifest_path")?.as_str()?).parent()?;

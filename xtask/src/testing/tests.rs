@@ -19,9 +19,9 @@ fn program(folder: &Path, script: &str) -> Binary {
 #[test]
 fn messages_of_cargo_name_test_binaries() {
     let message = |is_test: bool| {
-        format!(
-            r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/app/vere/Cargo.toml","target":{{"kind":["test"],"name":"it"}},"profile":{{"test":{is_test}}},"executable":"/w/target/debug/deps/it-1"}}"#
-        )
+        serde_json::json!({"reason": "compiler-artifact", "manifest_path": "/w/crates/app/vere/Cargo.toml",
+            "target": {"kind": ["test"], "name": "it"}, "profile": {"test": is_test},
+            "executable": "/w/target/debug/deps/it-1"})
     };
     let binary = Binary::of(&message(true)).unwrap();
     assert_eq!(binary.name, "vere it");
@@ -29,7 +29,7 @@ fn messages_of_cargo_name_test_binaries() {
     assert_eq!(binary.program, Path::new("/w/target/debug/deps/it-1"));
     assert_eq!(Binary::of(&message(false)), None);
     assert_eq!(
-        Binary::of(r#"{"reason":"build-finished","success":true}"#),
+        Binary::of(&serde_json::json!({"reason": "build-finished", "success": true})),
         None
     );
 }
