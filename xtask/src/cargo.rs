@@ -1,6 +1,7 @@
 //! The checks carried out by cargo.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -34,14 +35,42 @@ pub(crate) fn clippy(workspace: &Workspace) -> Outcome {
 }
 
 /// `cargo doc` with warnings denied.
+///
+/// Cargo checks a crate once more when a feature or the wrapper of the compiler differs. With `--examples` the features
+/// of test dependencies count, as in [`clippy`], and the wrapper is that of clippy: nothing is checked twice. The named
+/// programs are those whose library has another name, as `cargo doc` would choose them.
 pub(crate) fn docs(workspace: &Workspace) -> Outcome {
-    let arguments = ["doc", "--workspace", "--no-deps", "--locked", "--offline"];
-    run(
-        workspace,
-        &arguments,
-        &[("RUSTDOCFLAGS", "-D warnings")],
-        "rustdoc found the above",
-    )
+    let arguments = [
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--lib",
+        "--bin=vere",
+        "--bin=xtask",
+        "--examples",
+        "--locked",
+        "--offline",
+    ];
+    let driver = clippy_driver();
+    let mut variables = vec![("RUSTDOCFLAGS", "-D warnings")];
+    if let Some(driver) = &driver {
+        variables.extend([
+            ("RUSTC_WORKSPACE_WRAPPER", driver.as_str()),
+            ("CLIPPY_ARGS", CLIPPY_ARGS),
+        ]);
+    }
+    run(workspace, &arguments, &variables, "rustdoc found the above")
+}
+
+/// How `cargo clippy` hands `-D warnings` to its driver. Another form costs a check of all crates, and nothing else.
+const CLIPPY_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+
+/// The path under which `cargo clippy` runs its driver, if the driver is installed.
+fn clippy_driver() -> Option<String> {
+    let output = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let sysroot = String::from_utf8(output.ok()?.stdout).ok()?;
+    let driver = Path::new(sysroot.trim()).join("bin/clippy-driver");
+    driver.is_file().then(|| driver.display().to_string())
 }
 
 /// Builds with cargo, which prints its diagnostics; returns its messages, one for each crate and target.
