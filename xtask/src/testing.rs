@@ -1,8 +1,10 @@
 //! All tests of the workspace, two test binaries at a time.
 //!
 //! `cargo test` runs one binary after the other. Many of our tests wait: for processes, timeouts, other servers. With two
-//! binaries at a time the waiting of one is work of the other.
+//! binaries at a time the waiting of one is work of the other. The examples of the documentation, whose binaries cargo
+//! builds one after the other, count as one more binary.
 
+mod ends;
 mod summary;
 
 use std::collections::VecDeque;
@@ -12,12 +14,13 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::cargo::{failed, messages, run};
+use crate::cargo::{failed, messages};
 use crate::finding::Outcome;
 use crate::workspace::Workspace;
 
+use ends::Ends;
 use summary::Summary;
 
 /// Test binaries that run at the same time.
@@ -31,10 +34,12 @@ const WHOLE: [&str; 3] = ["--workspace", "--locked", "--offline"];
 
 /// Runs the tests; ends with lines that sum up every test binary.
 pub(crate) fn check(workspace: &Workspace) -> Outcome {
+    let begun = Instant::now();
     let binaries = match build(workspace) {
         Ok(binaries) => binaries,
         Err(outcome) => return outcome,
     };
+    eprintln!("   built in {:.1} s", begun.elapsed().as_secs_f32());
     let binaries = Mutex::new(VecDeque::from(binaries));
     let next = || lock(&binaries).pop_front();
     let total = Mutex::new(Summary::default());
@@ -51,17 +56,7 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
     let total = lock(&total);
     // Thousands of lines may stand between a failure and the end.
     let _ = writeln!(std::io::stdout(), "{total}");
-    let arguments = [&["test", "--doc"][..], &WHOLE].concat();
-    let examples = run(
-        workspace,
-        &arguments,
-        &[],
-        "cargo test --doc found the above",
-    );
-    match (total.failure(), examples) {
-        (None, examples) => examples,
-        (Some(failure), _) => failed(failure),
-    }
+    total.failure().map_or(Outcome::Passed, failed)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -74,6 +69,9 @@ struct Binary {
     /// Package and target, such as `vere it`.
     name: String,
     program: PathBuf,
+    arguments: Vec<&'static str>,
+    /// Tests that run at the same time.
+    threads: usize,
     /// The folder of the package, where tests run.
     folder: PathBuf,
 }
@@ -89,7 +87,16 @@ fn build(workspace: &Workspace) -> Result<Vec<Binary>, Outcome> {
     // The tests of whole systems take as long as all others together.
     binaries.sort_by_key(|binary| !binary.name.ends_with(" it"));
     binaries.sort_by_key(|binary| binary.name != "vere it");
+    // Early, since a single core is enough for them.
+    binaries.insert(1, Binary::examples(workspace));
     Ok(binaries)
+}
+
+/// Cores, or the number that whoever runs the tests wants.
+fn threads() -> usize {
+    let wanted = std::env::var("RUST_TEST_THREADS").ok();
+    let wanted = wanted.and_then(|wanted| wanted.parse().ok());
+    wanted.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
 impl Binary {
@@ -103,24 +110,44 @@ impl Binary {
         is_test.then(|| Self {
             name: format!("{package} {target}"),
             program: program.into(),
+            arguments: Vec::new(),
+            threads: threads(),
             folder: folder.to_owned(),
         })
     }
 
+    /// The examples of the documentation.
+    fn examples(workspace: &Workspace) -> Self {
+        Self {
+            name: "examples".to_owned(),
+            program: "cargo".into(),
+            arguments: [&["test", "--doc"][..], &WHOLE].concat(),
+            threads: threads(),
+            folder: workspace.root.clone(),
+        }
+    }
+
     /// Runs the tests; each line of the output is printed behind the name.
     fn run(&self) -> Summary {
-        let mut summary = Summary::default();
-        if let Err(error) = self.follow(&mut summary) {
+        let begun = Instant::now();
+        let (mut summary, mut ends) = (Summary::default(), Ends::new(self.threads, begun));
+        if let Err(error) = self.follow(&mut summary, &mut ends) {
             summary.fail(format!("{}: {error}", self.name));
         }
+        for (test, time) in ends.took() {
+            summary.took(format!("{}: {test}", self.name), time);
+        }
+        summary.took(format!("{}, all its tests", self.name), begun.elapsed());
         summary
     }
 
-    fn follow(&self, summary: &mut Summary) -> std::io::Result<()> {
+    fn follow(&self, summary: &mut Summary, ends: &mut Ends) -> std::io::Result<()> {
         let (output, input) = std::io::pipe()?;
         let mut command = Command::new(&self.program);
         command
+            .args(&self.arguments)
             .current_dir(&self.folder)
+            .env("RUST_TEST_THREADS", self.threads.to_string())
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .stdin(Stdio::null())
             .stdout(input.try_clone()?)
@@ -131,12 +158,14 @@ impl Binary {
         let lines = lines_of(output);
         let status = loop {
             match lines.recv_timeout(QUIET) {
-                Ok(line) => self.print(&line, summary),
+                Ok(line) => self.print(&line, summary, ends),
                 Err(RecvTimeoutError::Disconnected) => break child.wait()?,
                 // A process that a test left behind may hold the pipe for ever.
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some(status) = child.try_wait()? {
-                        lines.try_iter().for_each(|line| self.print(&line, summary));
+                        lines
+                            .try_iter()
+                            .for_each(|line| self.print(&line, summary, ends));
                         break status;
                     }
                 }
@@ -148,7 +177,8 @@ impl Binary {
         Ok(())
     }
 
-    fn print(&self, line: &str, summary: &mut Summary) {
+    fn print(&self, line: &str, summary: &mut Summary, ends: &mut Ends) {
+        ends.add(line, Instant::now());
         summary.add(&self.name, line);
         // A closed output must not end the tests.
         let _ = writeln!(std::io::stdout(), "{}: {line}", self.name);

@@ -1,11 +1,14 @@
 //! What test binaries report.
 
 use std::fmt;
+use std::time::Duration;
 
 /// Lines that a panic has at most.
 const PANIC_LINES: usize = 6;
 /// Lines of all panics.
 const PANICS_LINES_MAX: usize = 200;
+/// Tests and binaries whose times are told.
+const SLOWEST: usize = 20;
 
 /// Tests that passed or failed, and what failed tests said.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub(super) struct Summary {
     more: usize,
     /// Test binaries that failed, with their ends.
     failures: Vec<String>,
+    /// Tests and whole binaries, with their times.
+    times: Vec<(Duration, String)>,
 }
 
 impl Summary {
@@ -63,6 +68,11 @@ impl Summary {
         self.failures.push(failure);
     }
 
+    /// Records how long a test or a binary took.
+    pub(super) fn took(&mut self, name: String, time: Duration) {
+        self.times.push((time, name));
+    }
+
     /// Adds the summary of another binary; panics of passed tests are left out.
     pub(super) fn merge(&mut self, other: Self) {
         self.passed += other.passed;
@@ -72,6 +82,7 @@ impl Summary {
             self.panics.extend(other.panics);
         }
         self.failures.extend(other.failures);
+        self.times.extend(other.times);
     }
 
     /// Why the tests as a whole failed, if they did.
@@ -88,6 +99,11 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.panics {
             writeln!(f, "{line}")?;
+        }
+        let mut times: Vec<_> = self.times.iter().collect();
+        times.sort_by(|one, other| other.cmp(one));
+        for (time, name) in times.into_iter().take(SLOWEST) {
+            writeln!(f, "{:>6.1} s  {name}", time.as_secs_f32())?;
         }
         write!(
             f,
@@ -116,6 +132,17 @@ mod tests {
         assert_eq!(summary.to_string(), "6 passed, 3 failed, 1 skipped");
         assert_eq!(summary.failure().unwrap(), "b it: exit status: 101");
         assert_eq!(Summary::default().failure().unwrap(), "no test ran");
+    }
+
+    #[test]
+    fn the_slowest_are_told_first() {
+        let mut summary = Summary::default();
+        for number in 1..=30 {
+            summary.took(format!("t{number}"), Duration::from_secs(number));
+        }
+        let said = summary.to_string();
+        assert!(said.starts_with("  30.0 s  t30\n  29.0 s  t29\n"), "{said}");
+        assert_eq!(said.lines().count(), SLOWEST + 1);
     }
 
     #[test]

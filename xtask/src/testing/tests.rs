@@ -12,6 +12,8 @@ fn program(folder: &Path, script: &str) -> Binary {
     Binary {
         name: "a it".to_owned(),
         program,
+        arguments: Vec::new(),
+        threads: 1,
         folder: folder.to_owned(),
     }
 }
@@ -41,7 +43,9 @@ fn binaries_run_in_the_folder_of_their_package() {
         "[ \"$PWD\" = \"$CARGO_MANIFEST_DIR\" ] && echo 'test result: ok. 2 passed; 0 failed;'";
     let summary = program(folder.path(), script).run();
     assert_eq!(summary.failure(), None);
-    assert_eq!(summary.to_string(), "2 passed, 0 failed, 0 skipped");
+    let said = summary.to_string();
+    assert!(said.contains(" s  a it, all its tests\n"), "{said}");
+    assert!(said.ends_with("\n2 passed, 0 failed, 0 skipped"), "{said}");
 }
 
 /// A failure behind the result counts, and a process that is left behind with the output is not waited for.
