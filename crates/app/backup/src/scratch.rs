@@ -7,6 +7,7 @@ use std::fs::{self, DirEntry, File, OpenOptions};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use nix::unistd::geteuid;
@@ -30,7 +31,26 @@ const BY_SIGNAL: i32 = 128;
 #[derive(Debug)]
 pub(crate) struct Scratch {
     folder: TempDir,
-    _lock: File,
+    _lock: Lock,
+}
+
+/// A signal ends the process.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// The lock of a directory in use.
+#[derive(Debug)]
+struct Lock {
+    _file: File,
+}
+
+impl Drop for Lock {
+    /// Waits for the end of the process once a signal ends it: a command whose directory goes fails, and would end with
+    /// the code of a failure.
+    fn drop(&mut self) {
+        while ENDS.load(Ordering::Acquire) {
+            thread::park();
+        }
+    }
 }
 
 impl Scratch {
@@ -51,7 +71,7 @@ impl Scratch {
         end_with(folder.path().to_owned())?;
         Ok(Self {
             folder,
-            _lock: lock,
+            _lock: Lock { _file: lock },
         })
     }
 
@@ -65,6 +85,7 @@ fn end_with(folder: PathBuf) -> Result<(), Failure> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let wait = move || {
         if let Some(signal) = signals.forever().next() {
+            ENDS.store(true, Ordering::Release);
             remove(&folder);
             process::exit(BY_SIGNAL + signal);
         }
