@@ -26,6 +26,12 @@ use summary::Summary;
 /// Test binaries that run at the same time.
 const LANES: usize = 2;
 
+/// The tests of whole systems.
+const SYSTEMS: &str = "vere it";
+
+/// Tests of whole systems that run at the same time, for each core: they keep a core busy for a quarter of their time.
+const WAITING: usize = 2;
+
 /// Without a line for this time the end of the binary is looked for.
 const QUIET: Duration = Duration::from_millis(200);
 
@@ -86,17 +92,21 @@ fn build(workspace: &Workspace) -> Result<Vec<Binary>, Outcome> {
     }
     // The tests of whole systems take as long as all others together.
     binaries.sort_by_key(|binary| !binary.name.ends_with(" it"));
-    binaries.sort_by_key(|binary| binary.name != "vere it");
+    binaries.sort_by_key(|binary| binary.name != SYSTEMS);
     // Early, since a single core is enough for them.
     binaries.insert(1, Binary::examples(workspace));
     Ok(binaries)
 }
 
-/// Cores, or the number that whoever runs the tests wants.
-fn threads() -> usize {
+/// The number that whoever runs the tests wants, else one for each core, and more where tests wait.
+fn threads(name: &str) -> usize {
     let wanted = std::env::var("RUST_TEST_THREADS").ok();
     let wanted = wanted.and_then(|wanted| wanted.parse().ok());
-    wanted.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    wanted.unwrap_or(match name {
+        SYSTEMS => cores * WAITING,
+        _ => cores,
+    })
 }
 
 impl Binary {
@@ -107,11 +117,12 @@ impl Binary {
         let folder = Path::new(message.get("manifest_path")?.as_str()?).parent()?;
         let target = message.pointer("/target/name")?.as_str()?;
         let package = folder.file_name()?.to_str()?;
+        let name = format!("{package} {target}");
         is_test.then(|| Self {
-            name: format!("{package} {target}"),
+            threads: threads(&name),
+            name,
             program: program.into(),
             arguments: Vec::new(),
-            threads: threads(),
             folder: folder.to_owned(),
         })
     }
@@ -122,7 +133,7 @@ impl Binary {
             name: "examples".to_owned(),
             program: "cargo".into(),
             arguments: [&["test", "--doc"][..], &WHOLE].concat(),
-            threads: threads(),
+            threads: threads("examples"),
             folder: workspace.root.clone(),
         }
     }
