@@ -160,10 +160,10 @@ fn a_refused_record_leaves_the_invitation_open() {
 
 #[test]
 fn wrong_secrets_end_nothing_and_a_wrong_pin_shows_none() {
-    const GUESSES: usize = 40;
+    const GUESSES: usize = 12;
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits {
-        wrong: Duration::from_millis(50),
+        wrong: Duration::from_millis(700),
         ..Limits::default()
     };
     let invitation = invitation(folder.path(), limits);
@@ -182,7 +182,6 @@ fn wrong_secrets_end_nothing_and_a_wrong_pin_shows_none() {
             secret: Secret::new([0; 32]),
             ..token.clone()
         };
-        let began = Instant::now();
         let guessing = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..SOURCE_MAX {
@@ -194,11 +193,11 @@ fn wrong_secrets_end_nothing_and_a_wrong_pin_shows_none() {
                 });
             }
         });
-        // Each refusal is kept back, however many connections there are.
-        let turns = u32::try_from(GUESSES / SOURCE_MAX).unwrap();
-        assert!(began.elapsed() >= limits.wrong * (turns - 1));
+        let began = Instant::now();
         let error = join(&guess, &candidate).unwrap_err().to_string();
         assert!(error.contains("earlier invitation"), "{error}");
+        // The refusal was kept back.
+        assert!(began.elapsed() >= limits.wrong);
         join(token, &candidate).and_then(Joining::confirm).unwrap();
     });
     assert!(matches!(ending, Ending::Joined(_)), "{ending:?}");

@@ -277,7 +277,7 @@ fn serve_directory(config: &Arc<ServerConfig>, text: &'static str) -> u16 {
 #[test]
 fn the_authority_of_the_settings_is_asked_for_its_names() {
     let authority = Authority::new();
-    let config = authority.sign("ca", &["localhost"]).server(&[]);
+    let config = authority.sign("directory", &["localhost"]).server(&[]);
     let port = serve_directory(&config, r#"{"meta":{"caaIdentities":["ca.example.net"]}}"#);
     let found = |record: &str| {
         let options = Options::default()
