@@ -36,7 +36,7 @@ pub(crate) struct TakeArgs {
     #[arg(long, value_name = "SIZE")]
     pub(crate) rate: Option<ByteSize>,
     /// Make no pauses: several times as fast, for a disk that nothing else needs, as of a stopped system.
-    /// Deliveries beside such a backup wait for it.
+    /// Deliveries beside a fast backup wait.
     #[arg(long)]
     pub(crate) fast: bool,
     #[command(flatten)]

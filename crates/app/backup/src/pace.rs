@@ -91,7 +91,10 @@ mod tests {
 
     #[test]
     fn a_step_is_followed_by_a_rest_as_long() {
-        let work = || Ok(thread::sleep(Duration::from_millis(20)));
+        let work = || {
+            thread::sleep(Duration::from_millis(20));
+            Ok(())
+        };
         for (is_fast, least) in [(false, 40), (true, 20)] {
             let began = Instant::now();
             Pace::new(None, is_fast).step(work).unwrap();

@@ -54,7 +54,7 @@ pub(crate) enum PieceError {
     Damaged(String),
     /// The object is absent, or cannot be read.
     Unread(Failure),
-    /// The server of the place gave no answer that could be used, however often it was asked.
+    /// The server of the place gave no usable answer, in all attempts.
     Unanswered(Failure),
 }
 

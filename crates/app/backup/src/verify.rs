@@ -20,7 +20,7 @@ use crate::unpack::log_alone;
 /// Maximum number of listed findings.
 const FINDINGS_MAX: usize = 1_000;
 
-/// Maximum number of objects in a row for which the server of the place has no answer: each takes minutes.
+/// Maximum number of objects in a row without an answer of the server of the place: each takes minutes.
 const UNANSWERED_MAX: u32 = 2;
 
 /// The findings.

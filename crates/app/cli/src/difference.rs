@@ -7,7 +7,7 @@ use similar::TextDiff;
 
 /// Unchanged lines around each changed place.
 const CONTEXT: usize = 1;
-/// Time after which the difference is still right, and no longer the shortest.
+/// Time limit of the search for the shortest difference; a longer difference is right too.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The changed lines, with `+` or `-` in front, and one unchanged line around each place.

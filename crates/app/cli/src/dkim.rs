@@ -400,7 +400,7 @@ impl Keys {
     }
 }
 
-/// What `vere dkim list` says beside the keys: a parent domain that signs, and keys that cannot be read.
+/// What `vere dkim list` says beside the keys: a signing parent domain, and unreadable keys.
 fn aside(signing: &Signing, domain: Option<&str>, now: Timestamp) -> String {
     let mut out = String::new();
     if let Some(domain) = domain
@@ -415,7 +415,7 @@ fn aside(signing: &Signing, domain: Option<&str>, now: Timestamp) -> String {
     out + &left_out(signing)
 }
 
-/// Keys that cannot be read, a line each.
+/// Unreadable keys, a line each.
 fn left_out(signing: &Signing) -> String {
     let wrong = signing.wrong.iter();
     wrong

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 /// The text of all examples.
 const TEXT: &str = include_str!("examples.txt");
 
-/// The lines of each page, split once: every start of the program looks up each of its pages.
+/// The lines of each page, split once: every start of the program looks up each page.
 static PAGES: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
     let mut pages: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut page = "";

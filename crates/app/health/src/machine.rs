@@ -11,14 +11,14 @@ const GROUPS: &str = "/sys/fs/cgroup";
 pub struct Memory {
     /// The whole memory.
     pub all: u64,
-    /// The memory that no program uses.
+    /// The memory free of programs.
     pub available: u64,
     /// The whole swap space.
     pub swap: u64,
 }
 
 impl Memory {
-    /// Reads the present figures; `None` where the kernel does not give them.
+    /// Reads the present figures; `None` where the kernel has no figures.
     #[must_use]
     pub fn read() -> Option<Self> {
         let machine = Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)?;
@@ -43,7 +43,7 @@ impl Memory {
         })
     }
 
-    /// The memory of a control group with a limit, which may have no swap space.
+    /// The memory of a control group with a limit, perhaps without swap space.
     fn within(self, limit: u64) -> Self {
         match limit < self.all {
             true => Self {
@@ -68,7 +68,7 @@ impl Memory {
     }
 }
 
-/// The least limit of the control groups that a process is in, by the content of its `/proc/self/cgroup`.
+/// The least limit of the control groups of a process, by the content of `/proc/self/cgroup`.
 fn group_limit(own: &str, groups: &Path) -> Option<u64> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let limits = Path::new(path).ancestors().filter_map(|group| {

@@ -1,4 +1,4 @@
-//! Which keys sign mail now: what the files say, and what the running signer says. `vere dkim` and `vere dns check` judge
+//! The keys in use for mail now: by the files, and by the running signer. `vere dkim` and `vere dns check` judge
 //! by this alone.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -17,7 +17,7 @@ const TAKEOVER: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
 const READ_OCTETS: usize = 4096;
 
-/// Why a key that should sign by its file and the time does not.
+/// Why a key does not sign, against the file and the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unused {
     /// No signer runs.
@@ -31,16 +31,16 @@ pub enum Unused {
 enum Signer {
     Running(UnixStream),
     Absent,
-    /// This user may not ask the signer.
+    /// The user may not ask the signer.
     Closed,
 }
 
 /// All keys, and the signer.
 #[derive(Debug)]
 pub struct Signing {
-    /// Keys that can be read, by domain and start of signing.
+    /// Readable keys, by domain and start of signing.
     pub keys: Vec<StoredKey>,
-    /// Keys that cannot be read, which the signer leaves out.
+    /// Unreadable keys, left out by the signer.
     pub wrong: Vec<KeyError>,
     signer: Signer,
     /// When a signer has taken over all changes of files that were made before.
@@ -86,7 +86,7 @@ impl Signing {
             .find(|domain| !store::signing(&self.keys, domain, now).is_empty())
     }
 
-    /// Why keys of a domain that should sign do not, by selector. Keys that were just written get the time that the
+    /// Why keys of a domain do not sign as expected, by selector. Keys that were just written get the time that the
     /// signer needs to read them.
     pub fn unused(&mut self, domain: &str, now: Timestamp) -> Vec<(String, Unused)> {
         let due = store::signing(&self.keys, domain, now).into_iter();
@@ -203,7 +203,7 @@ mod tests {
         });
     }
 
-    /// Keys were said to sign by their files alone, with a system that was stopped or did not have them.
+    /// Keys were said to sign by the files alone, with a stopped system, or without the keys in the system.
     #[test]
     fn the_running_signer_says_what_signs() {
         let folder = tempfile::tempdir().unwrap();

@@ -40,19 +40,19 @@ const CREDENTIALS: [&str; 6] = [
     "AWS_METADATA_ENDPOINT",
     "AWS_SKIP_SIGNATURE",
 ];
-/// The variable of the environment with the time for an answer, and its bounds: [`Terms`] counts on the longest one.
+/// The variable of the environment with the time for an answer, and the bounds: [`Terms`] counts on the longest time.
 const TIMEOUT: &str = "VERE_BACKUP_TIMEOUT";
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 const TIMEOUT_MIN: Duration = Duration::from_secs(1);
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
-/// How often a failed request is sent again, and the longest time from the first one to the last, in times for an
+/// How often a failed request is sent again, and the longest time from the first to the last request, in times for an
 /// answer.
 const RETRIES: usize = 6;
 const RETRY_TIMES: u32 = 4;
 
 /// How long a server is waited for.
 struct Waits {
-    /// For an answer, beside the time for its octets.
+    /// For an answer, beside the time for the octets.
     answer: Duration,
     retry: RetryConfig,
     terms: Terms,
@@ -65,7 +65,7 @@ pub(crate) struct Bucket {
     store: Arc<AmazonS3>,
     /// The store of the lease: failures show before the lease ends.
     impatient: Arc<AmazonS3>,
-    /// As `impatient`, for removals: a request that is sent again for longer arrives behind a take-over of the lease.
+    /// As `impatient`, for removals: a request sent again for longer arrives behind a take-over of the lease.
     brief: AmazonS3,
     runtime: Runtime,
     terms: Terms,

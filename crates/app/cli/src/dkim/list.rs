@@ -16,7 +16,7 @@ pub(super) struct List<'a> {
     pub(super) keys: &'a [StoredKey],
     /// By the names of the records.
     pub(super) looks: &'a HashMap<String, Look>,
-    /// Keys that should sign and do not, by domain and selector.
+    /// Keys expected to sign, and unused, by domain and selector.
     pub(super) unused: &'a HashMap<(String, String), Unused>,
     pub(super) now: Timestamp,
 }
@@ -182,7 +182,7 @@ mod tests {
         assert!(!text.contains("now._domainkey"), "{text}");
     }
 
-    /// A key was said to sign by its file alone.
+    /// A key was said to sign by the file alone.
     #[test]
     fn a_key_that_the_signer_does_not_have_is_ready() {
         let keys = [key("now", false), key("other", false)];

@@ -26,7 +26,7 @@ use crate::settings_file::SettingsFile;
 const NODE_PORT: u16 = 2600;
 /// The port of invitations, if the command line has none.
 const INVITATION_PORT: u16 = 2610;
-/// How long this machine tries to connect to its own invitation.
+/// Time limit of a connection to the own invitation.
 const PROBE: Duration = Duration::from_secs(3);
 /// The longest time that an invitation may be valid.
 const VALID_MAX: Span = Span::from_millis(7 * 24 * 3600 * 1000);
@@ -44,7 +44,7 @@ pub(crate) struct InviteArgs {
     /// that leads to the other machine, and port 2610.
     #[arg(long, value_name = "IP[:PORT]")]
     listen: Option<String>,
-    /// The address that the token has, if it is not that of --listen: behind a NAT the outside address whose port leads to this
+    /// The address in the token, if not the address of --listen: behind a NAT the outside address with a port that leads to this
     /// machine. --listen may be 0.0.0.0 then.
     #[arg(long, value_name = "IP[:PORT]")]
     advertise: Option<String>,

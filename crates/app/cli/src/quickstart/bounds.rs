@@ -6,9 +6,9 @@ use vere_health::machine::Memory;
 use vere_process::failure::Failure;
 use vere_process::wording::size;
 
-/// Share of the memory that the roles may use together, in quarters: the rest is for the kernel and other programs.
+/// Share of the memory for all roles together, in quarters: the rest is for the kernel and other programs.
 const QUARTERS: u64 = 3;
-/// Shares of the defaults that are tried, from all of them down.
+/// Shares of the defaults to try, from whole defaults down.
 const STEPS: u64 = 64;
 
 /// Floor and default of each bound: sizes in MiB, and numbers.
@@ -28,12 +28,12 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The defaults, which need no line.
+    /// The defaults, without a line.
     pub(super) const DEFAULT: Self = Self { share: STEPS };
     /// The least bounds.
     const FLOOR: Self = Self { share: 0 };
 
-    /// The largest bounds that fit into the memory, or else the least. `sum` is the memory of all roles with these bounds.
+    /// The largest bounds within the memory, or else the least. `sum` is the memory of all roles with these bounds.
     ///
     /// # Errors
     /// The error of `sum`.

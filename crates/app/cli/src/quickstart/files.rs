@@ -93,7 +93,7 @@ pub(super) struct Plan {
     pub(super) web: bool,
     pub(super) root: bool,
     found: Found,
-    /// Bounds that fit into the memory of the machine.
+    /// Bounds for the memory of the machine.
     bounds: Bounds,
     note_on_memory: Option<String>,
 }
@@ -149,7 +149,7 @@ impl Plan {
         self.dir.join("vere.toml")
     }
 
-    /// Chooses bounds that fit into the memory of the machine.
+    /// Chooses bounds for the memory of the machine.
     ///
     /// # Errors
     /// When the settings cannot be read.

@@ -1,4 +1,4 @@
-//! The certificate authority of `[acme]`: the names by which CAA records know it, and the account there.
+//! The certificate authority of `[acme]`: the names in CAA records, and the account there.
 
 use std::fs;
 use std::io::{ErrorKind, Read as _};
@@ -14,7 +14,7 @@ use vere_http::{HttpClient, Schemes, authorities, client_config};
 use vere_ports::directory::DomainName;
 use vere_settings::{AcmeChallenge, Settings};
 
-/// The longest time for the directory of an authority, and the octets of its answer.
+/// The longest time for the directory of an authority, and the octets of the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 const ANSWER_OCTETS_MAX: usize = 64 * 1024;
 /// Names of an authority, and files and octets of accounts.
@@ -22,8 +22,8 @@ const IDENTITIES_MAX: usize = 16;
 const FILES_MAX: usize = 64;
 const ACCOUNT_OCTETS_MAX: u64 = 64 * 1024;
 
-/// Authorities by the end of the host in the address of their directory, each with its name in CAA records: for a
-/// directory that names none, and for checks without connections.
+/// Authorities by the end of the host in the address of the directory, each with a name in CAA records: for a
+/// directory without names, and for checks without connections.
 const KNOWN: [(&str, &str); 6] = [
     ("letsencrypt.org", "letsencrypt.org"),
     ("buypass.com", "buypass.com"),
@@ -36,18 +36,18 @@ const KNOWN: [(&str, &str); 6] = [
 /// The authority of `[acme]`.
 #[derive(Debug, Clone)]
 pub(super) struct Authority {
-    /// The address of its directory.
+    /// The address of the directory.
     pub(super) directory: String,
-    /// A file of roots for its own server.
+    /// A file of roots for the authority's server.
     pub(super) root: Option<PathBuf>,
-    /// The type of challenges, as RFC 8657 section 4 names it.
+    /// The type of challenges, by the name in RFC 8657 section 4.
     pub(super) method: &'static str,
-    /// Its names in CAA records, in lower case; empty for an unknown authority.
+    /// The names in CAA records, in lower case; empty for an unknown authority.
     pub(super) identities: Vec<String>,
     pub(super) account: Account,
 }
 
-/// The account of this system at the authority, by its address.
+/// The account of the system at the authority, by address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Account {
     Known(String),
@@ -56,7 +56,7 @@ pub(super) enum Account {
 }
 
 impl Authority {
-    /// The authority of the settings, by what this machine knows.
+    /// The authority of the settings, by knowledge of the machine.
     pub(super) fn of(settings: &Settings) -> Option<Self> {
         let acme = settings.acme.as_ref()?;
         let identity = known(&acme.directory).map(str::to_owned);
@@ -73,7 +73,7 @@ impl Authority {
         })
     }
 
-    /// Asks the directory for the names, which count more than the known ones.
+    /// Asks the directory for the names; answered names count more than known names.
     pub(super) async fn ask(&mut self) {
         let asked = timeout(PATIENCE, fetch(&self.directory, self.root.as_deref())).await;
         let found = asked.ok().flatten().map(|text| identities(&text));
@@ -108,7 +108,7 @@ async fn fetch(directory: &str, root: Option<&Path>) -> Option<Bytes> {
     Some(body.collect().await.ok()?.to_bytes())
 }
 
-/// `caaIdentities` of a directory (RFC 8555 section 7.1.1). Values that are no names of domains are passed over.
+/// `caaIdentities` of a directory (RFC 8555 section 7.1.1). Values other than names of domains are passed over.
 fn identities(directory: &[u8]) -> Vec<String> {
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase")]
@@ -128,7 +128,7 @@ fn identities(directory: &[u8]) -> Vec<String> {
     names.map(|name| name.to_string()).collect()
 }
 
-/// The account for a directory among the files of `[acme]`, which are for the system's user alone.
+/// The account for a directory among the files of `[acme]`, readable by the system's user alone.
 fn account(folder: &Path, directory: &str) -> Account {
     #[derive(Deserialize)]
     struct Kept {

@@ -1,7 +1,7 @@
 //! Whether the certificate authority of `[acme]` may issue the certificate (CAA, RFC 8659), by the account and with the
 //! type of challenge that this system has (RFC 8657).
 //!
-//! `issuewild` is about wildcard names alone, which are never ordered.
+//! `issuewild` is about wildcard names alone, and no order has wildcard names.
 
 use vere_net::resolver::{Record, RecordKind, RecordsAnswer};
 
@@ -38,9 +38,9 @@ pub(super) async fn caa(subject: &Subject) -> Row {
 struct Issue<'a> {
     /// In lower case; empty for no authority at all.
     issuer: String,
-    /// The only account that may order.
+    /// The only account with the right to order.
     account: Option<&'a str>,
-    /// The only types of challenges that count.
+    /// The only valid types of challenges.
     methods: Option<Vec<&'a str>>,
 }
 
@@ -73,7 +73,7 @@ fn issues(records: &[Record]) -> Vec<Issue<'_>> {
     values.collect()
 }
 
-/// Everybody that a name allows.
+/// Everybody allowed by a name.
 fn allowed(name: &str, issues: &[Issue<'_>]) -> Row {
     if issues.is_empty() {
         return Row::ok(CHECK, format!("{name} allows every authority"));

@@ -15,7 +15,7 @@ use crate::signing;
 
 const CHECK: &str = "dkim";
 
-/// The keys of a domain that sign now or later. Keys that cannot be read are left out, as by the signer.
+/// The keys of a domain that sign now or later. Unreadable keys are left out, as by the signer.
 ///
 /// # Errors
 /// When the directory of the keys cannot be read.
@@ -31,7 +31,7 @@ fn current(keys: &[StoredKey], domain: &str) -> Vec<StoredKey> {
     of.filter(|key| !key.is_retired(now)).cloned().collect()
 }
 
-/// The keys that sign the mail of a domain, its own and those of a parent domain, and what keeps them from signing.
+/// The signing keys of a domain, the domain's own keys and the parent's, and the obstacles.
 ///
 /// # Errors
 /// As of [`of`].

@@ -29,7 +29,7 @@ pub(super) struct Subject {
     pub(super) addresses: Vec<IpAddr>,
     /// Keys that sign the domain's mail now or later.
     pub(super) keys: Vec<StoredKey>,
-    /// What keeps keys from signing.
+    /// Obstacles to signing.
     pub(super) signing: Vec<Row>,
     /// Whether the settings have `[dkim]`.
     pub(super) signs: bool,

@@ -1,6 +1,6 @@
-//! Backups at an S3 server that is silent, stops, breaks off or is busy: a real server behind a proxy with faults.
+//! Backups at a silent, stopping, broken or busy S3 server: a real server behind a proxy with faults.
 //!
-//! Each command ends within a bound with an error that names place and object, and a later backup is whole.
+//! Each command ends within a bound, with place and object in the error, and a later backup is whole.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -31,7 +31,7 @@ enum Fault {
     Busy,
 }
 
-/// The fault, the method of requests concerned, and how many there still are.
+/// The fault, the method of requests concerned, and the number of requests left.
 type Plan = Arc<Mutex<Option<(Fault, &'static str, usize)>>>;
 
 /// A proxy in front of the server.

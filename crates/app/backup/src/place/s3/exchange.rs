@@ -32,12 +32,12 @@ const OCTETS_MAX: u64 = manifest::OCTETS_MAX + 1024;
 #[derive(Debug, Clone)]
 pub(super) struct Exchanges {
     tls: ClientConfig,
-    /// Time for an answer, beside that for the octets.
+    /// Time for an answer, beside the time for the octets.
     answer: Duration,
 }
 
 impl Exchanges {
-    /// Clients that trust the CA certificates of a PEM file, or those of the system, and wait this long for an answer.
+    /// Clients with trust in the CA certificates of a PEM file, or of the system, and with a longest time for an answer.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -136,8 +136,8 @@ fn lost(error: vere_http::HttpError) -> HttpError {
     HttpError::new(kind, error)
 }
 
-/// The kind of an error, and the text with all causes. [`ErrorKind::NotConnected`]: the server gave no answer that
-/// could be used.
+/// The kind of an error, and the text with all causes. [`ErrorKind::NotConnected`]: the server gave no usable
+/// answer.
 pub(super) fn failed(error: object_store::Error) -> io::Error {
     let kind = match &error {
         object_store::Error::NotFound { .. } => ErrorKind::NotFound,

@@ -45,7 +45,7 @@ struct State {
     versions: u64,
     /// Whether conditions of PUTs are unknown.
     is_simple: bool,
-    /// Connections that stay open and say nothing more.
+    /// Connections open and silent.
     held: Vec<TcpStream>,
 }
 
@@ -212,7 +212,7 @@ impl Request {
         })
     }
 
-    /// Reads the content, or a part of it. A client that is gone leaves nothing.
+    /// Reads the content, or a part of it. An absent client leaves no octets.
     fn read(&mut self, reader: &mut BufReader<TcpStream>, part: usize) {
         let length = self.headers.get("content-length");
         let length: usize = length.map_or(0, |length| length.parse().unwrap());

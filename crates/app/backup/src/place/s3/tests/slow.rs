@@ -1,4 +1,4 @@
-//! Servers that are silent, slow, or break off: each request ends within its bound, and says what was expected.
+//! Silent, slow and broken servers: each request ends within a bound, with the expectation in the error.
 
 use super::*;
 
@@ -9,10 +9,10 @@ const DRIP: Duration = Duration::from_millis(20);
 /// A request is sent again until [`RETRY_TIMES`] times [`ANSWER`] are over, and takes another two of them; the rest is
 /// for a busy machine.
 const BOUND: Duration = Duration::from_secs(8);
-/// The octets of an object that no buffer of the system takes at once.
+/// The octets of an object larger than all buffers of the system.
 const LARGE: usize = 16 * 1024 * 1024;
 
-/// A slow answer, which ends when the client goes.
+/// A slow answer, ended by the client's end.
 pub(super) fn answer(stream: &mut TcpStream, fault: Fault, (head, body): (&[u8], &[u8])) {
     let (at_once, slowly) = match fault {
         Fault::HeadDrip => (Vec::new(), head),
@@ -39,7 +39,7 @@ fn impatient(endpoint: &str) -> Bucket {
     bucket_with(endpoint, waits)
 }
 
-/// The error of a use of the place, which ends within the bound.
+/// The error of a use of the place, within the bound.
 fn fails<T: std::fmt::Debug>(used: impl FnOnce() -> io::Result<T>) -> String {
     let began = Instant::now();
     let error = used().unwrap_err();
