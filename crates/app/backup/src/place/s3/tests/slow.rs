@@ -79,7 +79,8 @@ fn a_silent_or_slow_server_costs_a_bounded_time() {
 #[test]
 fn a_write_that_breaks_off_leaves_no_part_of_an_object() {
     let server = Server::default();
-    let place = impatient(&server.start());
+    let endpoint = server.start();
+    let place = impatient(&endpoint);
     let content = vec![7; LARGE];
     for (fault, expected) in [
         (Fault::Torn, "retries"),
@@ -91,6 +92,8 @@ fn a_write_that_breaks_off_leaves_no_part_of_an_object() {
         assert!(said.contains(expected), "{fault:?}: {said}");
         assert!(server.state().objects.is_empty());
     }
+    // The time for an answer is short for a large object on a busy machine.
+    let place = bucket(&endpoint);
     server.state().faults = [Fault::Torn, Fault::Broken, Fault::Busy].into();
     place.write("objects/00/one", &content).unwrap();
     assert_eq!(place.read("objects/00/one", LARGE as u64).unwrap(), content);
