@@ -18,7 +18,7 @@ use crate::metrics::wait_lines;
 use crate::proxy::start_behind_proxy;
 
 /// A front behind a load balancer, whose lists are asked at a name server.
-fn asking(server: SocketAddr, lists: &[&str]) -> Options {
+pub(crate) fn asking(server: SocketAddr, lists: &[&str]) -> Options {
     let options = for_strangers()
         .set("proxy.networks", "[\"127.0.0.0/8\"]")
         .set("front.connections_per_minute", "0")
@@ -28,7 +28,7 @@ fn asking(server: SocketAddr, lists: &[&str]) -> Options {
     sections.fold(options, |options, section| options.table(&section))
 }
 
-fn served(answer: impl Fn(&str, u16) -> Said + Send + 'static) -> NameServer {
+pub(crate) fn served(answer: impl Fn(&str, u16) -> Said + Send + 'static) -> NameServer {
     NameServer::start(answer).expect("a name server")
 }
 
@@ -44,7 +44,7 @@ fn begun(system: &System, client: &str) -> Session {
 }
 
 /// The reply to a recipient.
-fn reply(system: &System, client: &str) -> String {
+pub(crate) fn reply(system: &System, client: &str) -> String {
     let mut session = begun(system, client);
     session.send(b"RCPT TO:<alice@example.org>\r\n");
     session.reply()

@@ -6,12 +6,12 @@ use crate::metrics;
 use crate::quarantine::{count, keeping, listed};
 
 /// Keeps aside whatever comes from clients that SPF allows.
-const WEIGHTS: &str = "[judging.weights]\nSPF_PASS = 6\n";
-const ALICE: &str = "alice@example.org";
+pub(crate) const WEIGHTS: &str = "[judging.weights]\nSPF_PASS = 6\n";
+pub(crate) const ALICE: &str = "alice@example.org";
 const BOB: &str = "bob@example.org";
 
 /// Sends a message of a proven author; gives its id.
-fn news(system: &System, to: &[&str]) -> String {
+pub(crate) fn news(system: &System, to: &[&str]) -> String {
     let reply = send(system, "a@good.test", to, &message("News@good.test"));
     assert!(reply.starts_with("250"), "{reply}");
     id_of(&reply)

@@ -33,12 +33,17 @@ fn mail(media_type: &str, name: &str, report: &str) -> String {
     )
 }
 
+/// A message with a report about DMARC.
+pub(crate) fn dmarc_mail() -> String {
+    let name = "reporter.example!example.org!1777852800!1777939199.xml.gz";
+    mail("application/gzip", name, DMARC)
+}
+
 #[test]
 fn reports_in_the_mailboxes_of_an_account_are_summed_up() {
     let (system, ports) = start_with_store(Options::default());
     let to = "alice@example.org";
-    let name = "reporter.example!example.org!1777852800!1777939199.xml.gz";
-    let dmarc = mail("application/gzip", name, DMARC);
+    let dmarc = dmarc_mail();
     let tls = mail(
         "application/tlsrpt+gzip",
         "company-x.example!example.org!1!2.json.gz",
@@ -84,7 +89,10 @@ fn reports_in_the_mailboxes_of_an_account_are_summed_up() {
     // Another account has none, and a torn report is named with exit code 3.
     let none = system.json(&["reports", "--account", "bob@example.org"]);
     assert_eq!(none["reports"], 0, "{none}");
-    imap.append("INBOX", &mail("application/gzip", name, "<feedback>"));
+    imap.append(
+        "INBOX",
+        &mail("application/gzip", "report.xml.gz", "<feedback>"),
+    );
     let mut command = vere();
     command.args(["reports", "--account", to]).arg("-c");
     let output = output_of(command.arg(&system.config), "");

@@ -22,16 +22,16 @@ const NAMES: [&str; 5] = [
 ];
 
 /// A system with a web server, whose certificate has the names of the local domain.
-struct Setup {
-    authority: Authority,
-    https: SocketAddr,
+pub(crate) struct Setup {
+    pub(crate) authority: Authority,
+    pub(crate) https: SocketAddr,
     http: SocketAddr,
     metrics: SocketAddr,
-    options: Options,
+    pub(crate) options: Options,
 }
 
 impl Setup {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let authority = Authority::new();
         let files = authority.sign("mx", &NAMES);
         let [https, http, metrics] = [free_address(), free_address(), free_address()];

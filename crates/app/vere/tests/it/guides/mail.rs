@@ -7,7 +7,7 @@ use super::queues::closed;
 use crate::harness::{Options, System, free_address};
 use crate::imap::{Imap, Ports, start_with_store, with_store};
 
-const ANN: &str = "ann@example.org";
+pub(super) const ANN: &str = "ann@example.org";
 
 /// A message as the pages show it.
 fn message(from: &str, subject: &str, id: &str) -> String {
@@ -17,7 +17,7 @@ fn message(from: &str, subject: &str, id: &str) -> String {
 }
 
 /// Fills the mailboxes of ann, and expunges as on the page about that.
-fn fill(system: &System, ports: &Ports) {
+pub(super) fn fill(system: &System, ports: &Ports) {
     system.add_account(ANN);
     let mut session = Imap::login(ports.imap, ANN, "secret");
     let mail = [

@@ -1,7 +1,9 @@
 //! The guides, typed as they stand: every command of a page is run beside a system that fits the page, or is named in
 //! a table with the reason why it is not.
 
+mod judged;
 mod mail;
+mod moves;
 mod pages;
 mod queues;
 mod settings;
@@ -16,7 +18,7 @@ use crate::pages::{Shell, steps};
 use pages::{is_left_out, text};
 
 /// Commands that ask; somebody answers with `yes`, which is a password too.
-const PROMPTS: [&str; 9] = [
+const PROMPTS: [&str; 10] = [
     "vere auth test",
     "vere account add",
     "vere account passwd",
@@ -26,9 +28,10 @@ const PROMPTS: [&str; 9] = [
     "vere queue reroute",
     "vere queue bounce",
     "vere queue purge",
+    "vere quarantine refuse",
 ];
 /// Commands without an effect.
-const LOOKS: [&str; 7] = [
+const LOOKS: [&str; 11] = [
     "vere status",
     "vere trace",
     "vere queue list",
@@ -36,6 +39,10 @@ const LOOKS: [&str; 7] = [
     "vere mailbox list",
     "vere mailbox expunged",
     "vere spool stat",
+    "vere dkim list",
+    "vere explain",
+    "vere dnsbl query",
+    "curl https://mta-sts",
 ];
 
 /// Texts of a page, and what stands for them in a test.

@@ -3,6 +3,7 @@
 use super::Operator;
 use crate::harness::{Options, System, run, vere};
 use crate::imap::start_with_store;
+use crate::web::Setup;
 
 #[test]
 fn a_domain_on_a_machine_is_set_up() {
@@ -48,5 +49,62 @@ fn accounts_come_and_go() {
     ];
     if let Some(mut operator) = Operator::of(&system, &texts, &[]) {
         operator.follow("accounts");
+    }
+}
+
+#[test]
+fn settings_take_effect() {
+    let system = System::start(&Options::default());
+    system.configure(&Options::default().set("limits.message_size_max", "\"100 KiB\""));
+    let config = system.config.display().to_string();
+    let texts = [("/etc/vere/vere.toml", &*config)];
+    if let Some(mut operator) = Operator::of(&system, &texts, &[]) {
+        operator.place("/etc/systemd/system", "units");
+        operator.follow("settings");
+        let made = operator.path("units/vere.service.d/memory.conf");
+        let made = std::fs::read_to_string(made).expect("a file for systemd");
+        assert!(made.contains("MemoryMax="), "{made}");
+    }
+}
+
+/// No record of the page's keys is in the DNS, so that one key is activated as on the page, and the other waits.
+#[test]
+fn keys_for_signatures_come_and_change() {
+    const NOT_SEEN: &[(&str, i32)] = &[("vere dkim activate", 3)];
+    let options = Options::default().record("elsewhere.example A 127.0.0.1");
+    let system = System::start(&options.set("dkim.when_unavailable", "\"defer\""));
+    let Some(mut operator) = Operator::of(&system, &[], NOT_SEEN) else {
+        return;
+    };
+    let begins = |command: &str, with: &[&str]| with.iter().any(|one| command.starts_with(one));
+    operator.follow_where("dkim", |command| {
+        begins(command, &["vere dkim keygen", "vere dkim activate"])
+    });
+    let keys = system.rows(&["dkim", "list"]);
+    let of_rsa = |key: &&serde_json::Value| key["algorithm"] == "rsa-sha256";
+    let selector = keys.iter().find(of_rsa).expect("a key of RSA")["selector"].as_str();
+    let selector = ["--selector", selector.expect("a name"), "--force"];
+    system.command(&[&["dkim", "activate", "example.org"][..], &selector].concat());
+    operator.follow_where("dkim", |command| begins(command, &["vere dkim list"]));
+    system.command(&["dkim", "activate", "example.org", "--force"]);
+    operator.follow_where("dkim", |command| begins(command, &["vere dkim rotate"]));
+    let keys = system.rows(&["dkim", "list"]);
+    let waiting = keys.iter().filter(|key| key["state"] == "waits").count();
+    assert_eq!((keys.len(), waiting), (4, 2), "{keys:?}");
+}
+
+#[test]
+fn mail_programs_find_the_settings() {
+    let setup = Setup::new();
+    let options = setup.options.clone().set("web.mta_sts", "\"testing\"");
+    let system = System::start(&options);
+    let curl = format!(
+        "curl -sS --noproxy '*' --cacert {} --connect-to ::{} ",
+        setup.authority.ca.display(),
+        setup.https
+    );
+    let texts = [("curl ", &*curl), ("mail.example.org", "mx.example.org")];
+    if let Some(mut operator) = Operator::of(&system, &texts, &[]) {
+        operator.follow("web");
     }
 }
