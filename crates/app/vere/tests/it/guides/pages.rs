@@ -43,7 +43,7 @@ const NOT_RUN: [(&str, &str); 16] = [
     ),
     (
         "machines",
-        "two machines; replica_network.rs, spool_tls.rs, spool_access.rs",
+        "two machines; second_machine.rs, spool_tls.rs, spool_access.rs",
     ),
     ("outgoing", "other servers; next_hops.rs, couriers.rs"),
     ("records", "no command"),
