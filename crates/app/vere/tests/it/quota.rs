@@ -143,7 +143,7 @@ fn a_quota_is_set_by_a_command_and_holds_at_once() {
         alice.command(message).contains("[OVERQUOTA]")
     });
     let shown = system.command(&["account", "quota", ALICE]);
-    assert_has(&shown, &["1 messages", "used"]);
+    assert_has(&shown, &["1 message", "used"]);
     let back = system.json(&["account", "quota", ALICE, "--default"]);
     assert_eq!(back["changed"], true, "{back}");
     wait_until("no quota", || alice.command(message).contains(" OK "));

@@ -139,7 +139,7 @@ fn a_group_is_removed_when_its_gateway_is_gone() {
     assert!(!done && text.contains("stop it first"), "{text}");
     second.stop();
     let (done, text) = remove(&[]);
-    assert!(!done && text.contains("1 records on node"), "{text}");
+    assert!(!done && text.contains("1 record on node"), "{text}");
     let (done, text) = remove(&["--force"]);
     assert!(done && text.contains("node a: removed"), "{text}");
     assert!(text.contains("node b: removed"), "{text}");
