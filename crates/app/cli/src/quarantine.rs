@@ -406,7 +406,7 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(
             lines[0],
-            "1Y3KQ00000001 then local, 2 KiB, score 12.5, from <> to ann@example.org"
+            "1Y3KQ00000001 then local, 2.0 KiB, score 12.5, from <> to ann@example.org"
         );
         assert_eq!(lines[1], "    From: \"Bank\" <a\\u{1b}[2J@b>");
         assert_eq!(lines[2], format!("    Subject: {}...", "x".repeat(100)));
