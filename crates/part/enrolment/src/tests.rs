@@ -251,7 +251,7 @@ fn errors_of_a_connection_name_its_stage() {
             address: listener.local_addr().unwrap(),
             ..near.clone()
         };
-        // Another program that closes, one that says something else, one that is silent, and none.
+        // Programs in place of the inviting machine: a closing program, a mail server, a silent program, and no program.
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 drop(listener.accept().unwrap());

@@ -60,7 +60,8 @@ fn queues_and_their_messages_are_listed() {
     let said = system.refused(&["queue", "show", "0000000000001"]);
     assert_has(&said, &["no message 0000000000001 is queued"]);
     let text = system.command(&["queue", "show", destination]);
-    assert_has(&text, &[&id, " attempt", ", next"]);
+    let says_when = ["1 attempt, next", "attempts, next"].map(|said| text.contains(said));
+    assert!(text.contains(&id) && says_when.contains(&true), "{text}");
     let said = system.refused(&["queue", "show", "nowhere.example"]);
     assert!(said.contains("no queue nowhere.example"), "{said}");
 
