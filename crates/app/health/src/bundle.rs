@@ -18,9 +18,10 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
+use vere_process::wording::size;
 
 use crate::doctor;
-use crate::figures::{counted, size};
+use crate::figures::counted;
 
 use archive::{Entry, Form};
 pub use args::{BundleArgs, Further};

@@ -1,6 +1,6 @@
 //! The text about a bundle.
 
-use crate::figures::size;
+use vere_process::wording::size;
 
 /// A part: name, description, octets, and the reason of an absence.
 pub(super) type Line = (&'static str, &'static str, Option<usize>, Option<String>);

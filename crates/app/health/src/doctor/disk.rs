@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::statfs::{FsType, NFS_SUPER_MAGIC, TMPFS_MAGIC, statfs};
+use vere_process::wording::size;
 use vere_settings::Settings;
 
-use crate::figures::size;
 use crate::row::Row;
 
 const CHECK: &str = "disk";

@@ -3,11 +3,11 @@
 use std::fs;
 
 use nix::sys::resource::{Resource, getrlimit};
+use vere_process::wording::size;
 use vere_settings::Settings;
 use vere_supervisor::roles::memory_bounds;
 
 use super::unit::Unit;
-use crate::figures::size;
 use crate::machine::Memory;
 use crate::row::Row;
 
@@ -139,29 +139,29 @@ mod tests {
     use super::*;
     use crate::finding::Level;
 
-    const GB: u64 = 1_000_000_000;
+    const GIB: u64 = 1 << 30;
 
     #[test]
     fn memory_is_compared_with_the_bounds() {
         let machine = Memory {
-            all: 4 * GB,
-            available: 2 * GB,
+            all: 4 * GIB,
+            available: 2 * GIB,
             swap: 0,
         };
         let level = |bound, runs| machine_row(bound, machine, runs).level;
-        assert_eq!(level(GB, false), Level::Ok);
-        assert_eq!(level(3 * GB, false), Level::Warning);
-        assert_eq!(level(3 * GB, true), Level::Ok);
-        assert_eq!(level(5 * GB, true), Level::Warning);
+        assert_eq!(level(GIB, false), Level::Ok);
+        assert_eq!(level(3 * GIB, false), Level::Warning);
+        assert_eq!(level(3 * GIB, true), Level::Ok);
+        assert_eq!(level(5 * GIB, true), Level::Warning);
         let swap = Memory {
-            swap: GB,
+            swap: GIB,
             ..machine
         };
-        assert_eq!(machine_row(5 * GB, swap, true).level, Level::Ok);
+        assert_eq!(machine_row(5 * GIB, swap, true).level, Level::Ok);
         assert!(
-            machine_row(6 * GB, swap, true)
+            machine_row(6 * GIB, swap, true)
                 .text
-                .contains("1.0 GB of swap space")
+                .contains("1.0 GiB of swap space")
         );
         let short = Memory {
             all: 100,
@@ -169,9 +169,9 @@ mod tests {
             swap: 0,
         };
         assert_eq!(machine_row(1, short, true).level, Level::Warning);
-        assert_eq!(limit_row(GB, 2 * GB), None);
+        assert_eq!(limit_row(GIB, 2 * GIB), None);
         assert!(
-            limit_row(2 * GB, GB)
+            limit_row(2 * GIB, GIB)
                 .unwrap()
                 .remedy
                 .unwrap()

@@ -2,9 +2,10 @@
 
 use vere_control::supervision::{ProcessState, RoleState, SystemPhase, SystemState};
 use vere_control::{ReplicaLine, TopSample};
+use vere_process::wording::size;
 
 use super::facts::{Backup, Certificate, Disk, Facts};
-use crate::figures::{age, counted, size};
+use crate::figures::{age, counted};
 use crate::finding::{Finding, Level};
 
 /// Seconds within which an unexpected end of a role is news.

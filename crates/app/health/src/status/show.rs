@@ -6,9 +6,10 @@ use serde_json::json;
 use vere_control::TopSample;
 use vere_control::supervision::{ProcessState, RoleState, SystemPhase, SystemState};
 use vere_process::failure::Failure;
+use vere_process::wording::size;
 
 use super::facts::Facts;
-use crate::figures::{age, counted, dash, size};
+use crate::figures::{age, counted, dash};
 use crate::finding::{Finding, Level};
 
 /// The line for monitoring: the level, the severest finding or the state, and how many findings follow.

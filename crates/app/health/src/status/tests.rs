@@ -67,8 +67,8 @@ fn healthy() -> Facts {
         }],
         disks: vec![Disk {
             directory: "/var/lib/vere".into(),
-            free_bytes: 50_000_000_000,
-            size_bytes: 100_000_000_000,
+            free_bytes: 50 << 30,
+            size_bytes: 100 << 30,
         }],
         backup: None,
     }
@@ -105,7 +105,7 @@ fn a_healthy_system_has_no_finding_and_a_short_summary() {
     let text = show::in_text(&facts, &[], Level::Ok);
     assert!(text.contains("replicas     a sync, b sync\n"), "{text}");
     assert!(text.contains("/etc/vere/tls.pem: 40 days left"), "{text}");
-    assert!(text.contains("50.0 GB of 100.0 GB free"), "{text}");
+    assert!(text.contains("50.0 GiB of 100 GiB free"), "{text}");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn certificates_and_disks_have_two_thresholds() {
     assert_eq!(days(3), Some(Level::Warning));
     assert_eq!(days(2), Some(Level::Critical));
     let free = |percent: u64| {
-        let found = after(|facts| facts.disks[0].free_bytes = percent * 1_000_000_000);
+        let found = after(|facts| facts.disks[0].free_bytes = percent << 30);
         found.first().map(|(level, _)| *level)
     };
     assert_eq!(free(10), None);
