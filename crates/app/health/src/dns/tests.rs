@@ -390,6 +390,18 @@ async fn a_web_name_without_a_valid_certificate_is_found() {
     assert!(web::certificates(&subject).await.is_empty() && web::names(&subject).await.is_empty());
 }
 
+/// The names of the web server are aliases of the host name: each repeated its fault.
+#[tokio::test]
+async fn a_wrong_address_of_the_host_is_told_once() {
+    let key = key();
+    let text = ZONE.replace(" A 198.51.100.7", " A 198.51.100.8");
+    let zone = Zone::parse(&text.replace("KEY", &key.record_text())).unwrap();
+    let mut rows = records(&subject(key, zone)).await;
+    rows.retain(|row| row.level > Level::Ok);
+    let checks: Vec<_> = rows.iter().map(|row| row.check).collect();
+    assert_eq!(checks, ["host", "reverse", "spf"], "{rows:#?}");
+}
+
 #[tokio::test]
 async fn mail_that_goes_elsewhere_is_found() {
     let rows = after(
