@@ -81,9 +81,11 @@ image-test: ## the image as its user without rights: quickstart, mail, health, s
 ifeq ($(wildcard $(or $(CARGO_TARGET_DIR),target)/debug/incremental),)
 test check: export CARGO_INCREMENTAL ?= 0
 endif
+# The compiler works while packages are downloaded and unpacked.
 test: ## everything CI checks; installs what the tests need first
-	@scripts/install-test-tools.sh
-	@$(CARGO) fetch --locked
+	@scripts/install-test-tools.sh & tools=$$!; \
+	    $(CARGO) fetch --locked && $(CARGO) xtask fmt && $(CARGO) xtask clippy; code=$$?; \
+	    wait $$tools && exit $$code
 	@$(CARGO) xtask check
 
 check: ## the same without installing anything, and without network

@@ -28,6 +28,7 @@
 #   rbldnsd                the peer of the benchmark of block lists
 #   opendkim, opendmarc, python3-milter
 #                          milters
+#   rspamd, clamd          content filters
 #   tshark                 decodes captures of X.400 associations
 #   fusermount3, sqlite3, rsync, gcc, soffice with python3-uno
 #                          mounts, and programs that work on them
@@ -334,6 +335,8 @@ install rbldnsd rbldnsd
 install opendkim opendkim
 install opendmarc opendmarc
 [[ -e /usr/lib/python3/dist-packages/Milter/__init__.py ]] || install python3-milter python3-milter
+install rspamd rspamd
+install clamd clamav-daemon
 install tshark tshark
 install fusermount3 fuse3
 install sqlite3 sqlite3
