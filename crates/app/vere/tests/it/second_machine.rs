@@ -20,13 +20,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The node's name.
 const NAME: &str = "mail2";
 /// The address of the second machine ([`Network::far_address`]).
-const ADDRESS: &str = "10.77.1.2";
+pub(crate) const ADDRESS: &str = "10.77.1.2";
 
 /// A running `vere node invite`.
-struct Invite {
+pub(crate) struct Invite {
     process: Child,
-    /// The line to run on the other machine.
-    token: String,
+    /// The secret line for the other machine.
+    pub(crate) token: String,
+    /// The output up to the token.
+    pub(crate) said: String,
     output: BufReader<std::process::ChildStdout>,
 }
 
@@ -38,24 +40,26 @@ impl Invite {
     fn start_with(config: &Path, options: &[&str]) -> Self {
         let mut command = vere();
         command.args(["node", "invite", NAME, "--address", ADDRESS]);
-        command
-            .args(options)
-            .arg("-c")
-            .arg(config)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
+        Self::of(command.args(options).arg("-c").arg(config))
+    }
+
+    /// The invitation of a command, which waits for a machine now.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = Child::spawn(command.stderr(Stdio::null()));
         let mut output = BufReader::new(process.take_output());
-        let mut line = String::new();
+        let mut said = String::new();
         loop {
-            line.clear();
-            let count = output.read_line(&mut line).expect("the output");
-            assert!(count > 0, "the invitation ended without a token");
-            if let Some(token) = line.trim().strip_prefix("vere node join ") {
+            let before = said.len();
+            let count = output.read_line(&mut said).expect("the output");
+            assert!(count > 0, "the invitation ended without a token: {said}");
+            let line = said[before..].trim();
+            if let Some(token) = line.strip_prefix("vere node join ") {
                 let token = token.to_owned();
                 return Self {
                     process,
                     token,
+                    said,
                     output,
                 };
             }
@@ -84,7 +88,7 @@ impl Invite {
     }
 
     /// Waits for the end; returns what was printed behind the token.
-    fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         let ended = || self.process.ended();
         let status = wait_within(PATIENCE, "the end of the invitation", ended);
         assert!(status.success(), "{status}");
@@ -95,14 +99,14 @@ impl Invite {
 }
 
 /// The second machine.
-struct Far<'a> {
+pub(crate) struct Far<'a> {
     network: &'a Network,
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     node: Option<Child>,
 }
 
 impl<'a> Far<'a> {
-    fn new(network: &'a Network, folder: &Path) -> Self {
+    pub(crate) fn new(network: &'a Network, folder: &Path) -> Self {
         Self {
             network,
             folder: folder.join("far"),
@@ -118,14 +122,19 @@ impl<'a> Far<'a> {
         command
     }
 
-    fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
+        self.start_as(NAME);
+    }
+
+    /// Starts a node by the settings in the folder.
+    pub(crate) fn start_as(&mut self, name: &str) {
         self.node = None;
         let log = File::options()
             .create(true)
             .append(true)
             .open(self.folder.join("log"));
         let mut command = self.network.on_far(env!("CARGO_BIN_EXE_vere"));
-        command.args(["spool", "serve", "--node", NAME, "-c"]);
+        command.args(["spool", "serve", "--node", name, "-c"]);
         command
             .arg(self.folder.join("vere.toml"))
             .stdin(Stdio::null());
@@ -145,7 +154,7 @@ impl<'a> Far<'a> {
     }
 }
 
-fn wait_synced(system: &System, nodes: &[&str]) {
+pub(crate) fn wait_synced(system: &System, nodes: &[&str]) {
     let wanted = nodes
         .iter()
         .map(|node| ((*node).to_owned(), "sync".to_owned()));

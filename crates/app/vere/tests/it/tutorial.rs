@@ -170,7 +170,7 @@ impl Session {
             answer: "tutorial",
             servers: &["./vere dnsbl serve"],
             // The client is listed.
-            codes: &[("./vere dnsbl query", 4)],
+            codes: &[("./vere dnsbl query", &[4])],
             ..Shell::default()
         };
         let demo = Some(Demo::start(folder.path(), offset));

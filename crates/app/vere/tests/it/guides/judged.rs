@@ -1,12 +1,16 @@
 //! Guides about mail that was judged, here and by others.
 
 use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 use vere_faults::names::{A, Said, TXT, code, text};
 
 use super::Operator;
 use crate::front_lists::{asking, reply, served};
-use crate::harness::{Options, Session, System, wait_until};
+use crate::harness::{Child, Options, Session, System, free_address, program, wait_until};
 use crate::imap::start_with_store;
 use crate::judging::{id_of, judged, message, send};
 use crate::proxy::start_behind_proxy;
@@ -28,10 +32,59 @@ fn a_list_is_asked_about_a_client() {
     // The front asks first, and its broker remembers.
     let refused = reply(&system, "192.0.2.1");
     assert!(refused.starts_with("550 5.7.1"), "{refused}");
-    const LISTED: &[(&str, i32)] = &[("vere dnsbl query", 4)];
+    const LISTED: &[(&str, &[i32])] = &[("vere dnsbl query", &[4])];
     if let Some(mut operator) = Operator::of(&system, &[], LISTED) {
         operator.follow("block-lists");
     }
+}
+
+/// Settings of rspamd in a folder: a worker that answers, and one that learns.
+fn rspamd(folder: &Path, normal: SocketAddr, controller: SocketAddr) -> Command {
+    let at = folder.display();
+    let settings = format!(
+        "options {{ tempdir = \"{at}\"; pidfile = \"{at}/pid\"; filters = \"\"; url_tld = \"{at}/tld\"; control_socket = \"{at}/control\"; }}\n\
+         logging {{ type = \"file\"; filename = \"{at}/log\"; level = \"error\"; }}\n\
+         lang_detection {{ languages = \"{at}/none\"; }}\n\
+         actions {{ reject = 15; add_header = 6; }}\n\
+         worker \"normal\" {{ bind_socket = \"{normal}\"; count = 1; }}\n\
+         worker \"controller\" {{ bind_socket = \"{controller}\"; count = 1; }}\n"
+    );
+    fs::write(folder.join("rspamd.conf"), settings).expect("room");
+    fs::write(folder.join("tld"), "example\n").expect("room");
+    let mut rspamd = Command::new("rspamd");
+    rspamd
+        .args(["-f", "-i", "-c"])
+        .arg(folder.join("rspamd.conf"));
+    rspamd
+}
+
+/// The message has the line that every installation refuses (GTUBE).
+#[test]
+fn a_filter_is_asked_about_a_message() {
+    if program("rspamd").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (normal, controller) = (free_address(), free_address());
+    let mut peer = Child::spawn_quiet(&mut rspamd(folder.path(), normal, controller));
+    wait_until("rspamd", || TcpStream::connect(normal).is_ok());
+    let filter = format!(
+        "[[filter]]\nname = \"rspamd\"\nkind = \"rspamd\"\naddress = \"{normal}\"\nlearn_address = \"{controller}\"\n"
+    );
+    let config = Options::write_smallest(folder.path(), &filter);
+    let address = normal.to_string();
+    let texts = [("127.0.0.1:11333", &*address)];
+    if let Some(mut operator) = Operator::with(folder.path(), &config, &texts, &[]) {
+        let test = [
+            "XJS*C4JDBQADN1.NSBN3*2IDNEN*",
+            "GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X",
+        ];
+        let message = format!("Subject: a test\r\n\r\n{}\r\n", test.concat());
+        fs::write(operator.path("message.eml"), message).expect("room");
+        operator.follow("filters");
+    }
+    // Its workers end with it.
+    peer.stop(Duration::from_secs(10));
 }
 
 #[test]

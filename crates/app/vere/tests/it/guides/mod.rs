@@ -2,11 +2,13 @@
 //! a table with the reason why it is not.
 
 mod judged;
+mod machines;
 mod mail;
 mod moves;
 mod pages;
 mod queues;
 mod settings;
+mod volumes;
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -18,7 +20,8 @@ use crate::pages::{Shell, steps};
 use pages::{is_left_out, text};
 
 /// Commands that ask; somebody answers with `yes`, which is a password too.
-const PROMPTS: [&str; 10] = [
+const PROMPTS: [&str; 11] = [
+    "vere fs",
     "vere auth test",
     "vere account add",
     "vere account passwd",
@@ -31,7 +34,8 @@ const PROMPTS: [&str; 10] = [
     "vere quarantine refuse",
 ];
 /// Commands without an effect.
-const LOOKS: [&str; 11] = [
+const LOOKS: [&str; 12] = [
+    "vere node list",
     "vere status",
     "vere trace",
     "vere queue list",
@@ -47,8 +51,8 @@ const LOOKS: [&str; 11] = [
 
 /// Texts of a page, and what stands for them in a test.
 type Texts<'a> = &'a [(&'a str, &'a str)];
-/// Beginnings of commands with another exit code than 0.
-type Codes = &'static [(&'static str, i32)];
+/// Beginnings of commands with other exit codes than 0.
+type Codes = &'static [(&'static str, &'static [i32])];
 
 /// Somebody at the machine of a system, who follows guides.
 struct Operator {

@@ -4,7 +4,7 @@ use super::Operator;
 use crate::harness::{Authority, Manners, Mx, Options, System, free_address, quoted};
 
 /// Exit codes of a destination that does not answer, and of a wrong password.
-const CLOSED: &[(&str, i32)] = &[("vere dial", 3), ("vere auth test", 3)];
+const CLOSED: &[(&str, &[i32])] = &[("vere dial", &[3]), ("vere auth test", &[3])];
 
 /// A system to whose destination example.com no connection is possible.
 pub(super) fn closed() -> Options {

@@ -67,10 +67,20 @@ fn settings_take_effect() {
     }
 }
 
+/// What a machine lacks depends on the machine; the codes are those of `vere status`.
+#[test]
+fn a_machine_is_looked_at() {
+    const FINDINGS: &[(&str, &[i32])] = &[("vere doctor", &[0, 1, 2])];
+    let system = System::start(&Options::default().record("elsewhere.example A 127.0.0.1"));
+    if let Some(mut operator) = Operator::of(&system, &[], FINDINGS) {
+        operator.follow("doctor");
+    }
+}
+
 /// No record of the page's keys is in the DNS, so that one key is activated as on the page, and the other waits.
 #[test]
 fn keys_for_signatures_come_and_change() {
-    const NOT_SEEN: &[(&str, i32)] = &[("vere dkim activate", 3)];
+    const NOT_SEEN: &[(&str, &[i32])] = &[("vere dkim activate", &[3])];
     let options = Options::default().record("elsewhere.example A 127.0.0.1");
     let system = System::start(&options.set("dkim.when_unavailable", "\"defer\""));
     let Some(mut operator) = Operator::of(&system, &[], NOT_SEEN) else {

@@ -38,7 +38,7 @@ const PROGRAMS: [&str; 33] = [
 ];
 
 /// A command, and the lines shown below it.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     /// The heading above, without its marks.
     pub(crate) section: String,

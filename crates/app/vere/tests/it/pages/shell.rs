@@ -32,8 +32,8 @@ pub(crate) struct Shell {
     pub(crate) answer: &'static str,
     /// Beginnings of commands that run until the end of the page.
     pub(crate) servers: &'static [&'static str],
-    /// Beginnings of commands with another exit code than 0.
-    pub(crate) codes: &'static [(&'static str, i32)],
+    /// Beginnings of commands with other exit codes than 0.
+    pub(crate) codes: &'static [(&'static str, &'static [i32])],
     /// Servers that were started, until the end.
     pub(crate) running: Vec<Child>,
 }
@@ -82,6 +82,11 @@ impl Shell {
         (output.status.code(), said)
     }
 
+    /// A command, as it is typed here.
+    pub(crate) fn typed(&self, folder: &Path, step: &Step) -> Command {
+        self.command(folder, &self.put(&step.command))
+    }
+
     fn command(&self, folder: &Path, command: &str) -> Command {
         let mut shell = Command::new("sh");
         shell.args(["-c", command]).current_dir(folder);
@@ -98,16 +103,20 @@ impl Shell {
         let is_refused = shows("<** ");
         let codes = self.codes.iter();
         let mut codes = codes.filter(|(begin, _)| step.command.starts_with(begin));
-        let finding = i32::from(shows("WARNING: "));
-        let wanted = codes.next().map_or(finding, |(_, code)| *code);
+        let finding = [i32::from(shows("WARNING: "))];
+        let wanted = codes.next().map_or(&finding[..], |(_, codes)| codes);
         let is_ended = match is_refused {
             true => code.is_some_and(|code| code != 0),
-            false => is_nearly_full || code == Some(wanted),
+            false => is_nearly_full || code.is_some_and(|code| wanted.contains(&code)),
         };
-        let has = |line: &String| compare::has(said, line, |word| self.put(word));
         let mut shown = step.shown.iter();
         let is_left_out = |line: &String| is_nearly_full && line.starts_with("OK: ");
-        is_ended && shown.all(|line| is_left_out(line) || has(line))
+        is_ended && shown.all(|line| is_left_out(line) || self.has(said, line))
+    }
+
+    /// Whether an output has a shown line.
+    pub(crate) fn has(&self, said: &str, line: &str) -> bool {
+        compare::has(said, line, |word| self.put(word))
     }
 
     /// Keeps the queue id of a message in place of the page's.
