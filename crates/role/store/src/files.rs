@@ -10,7 +10,9 @@ use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
 use vere_ports::mail_meta::{MetaEngine as _, MetaError};
 use vere_settings::{BodySharing, Settings};
-use vere_store::{MailboxName, OpenReport, RepairReport, Sharing, SpecialUse, Store, StoreConfig};
+use vere_store::{
+    MailboxName, OpenReport, Position, RepairReport, Sharing, SpecialUse, Store, StoreConfig,
+};
 use vere_units::ByteSize;
 
 pub use error::{FilesError, Trouble};
@@ -174,7 +176,12 @@ impl Files {
         let told = self.told()?;
         let (mut store, report) = self.open_with(meta, begun)?;
         let is_older = match told {
-            Some(told) => told.log != store.log_id().0 || told.synced > store.end(),
+            Some(told) => {
+                // A log without a change gets another id at each opening, and nobody has seen a message of it.
+                let was_empty = told.synced == Position::FIRST && store.end() == Position::FIRST;
+                let is_other = told.log != store.log_id().0 && !was_empty;
+                is_other || told.synced > store.end()
+            }
             // An administrator restored the log alone, on another machine.
             None => self.mark.is_some() && is_new && report.replayed > 0,
         };

@@ -79,6 +79,20 @@ fn room_of_removed_messages_comes_back_by_itself() {
     assert!(said.contains("nothing is wrong"), "{said}");
 }
 
+/// Before its first message a store was taken for another one at each restart.
+#[test]
+fn an_empty_store_is_the_same_after_a_restart() {
+    let (mut system, ports) = start_with_store(Options::default());
+    for _ in 0..2 {
+        system.end();
+        system.start_again();
+    }
+    let log = system.log();
+    assert!(!log.contains("is not the one that was here last"), "{log}");
+    Imap::login(ports.imap, "alice@example.org", "secret")
+        .append("INBOX", "Subject: n1\r\n\r\nx\r\n");
+}
+
 #[test]
 fn own_mail_goes_to_the_store_unless_said_otherwise() {
     let (options, ports) = with_store(Options::default());

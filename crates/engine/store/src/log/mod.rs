@@ -43,6 +43,11 @@ pub(crate) use survey::Survey;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position(pub u64);
 
+impl Position {
+    /// The end of a log without a record.
+    pub const FIRST: Self = Self(format::FIRST_POSITION);
+}
+
 /// Gathered octets from which the log writes to the file without waiting for a sync.
 const BUFFER_MAX: usize = 1024 * 1024;
 /// Octets of a segment file that is started while the disk is nearly full.
