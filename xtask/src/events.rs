@@ -16,7 +16,13 @@ const LEVELS: [(&str, &str); 3] = [
     ("info", "What happens to messages, logins and processes."),
 ];
 /// Folders of crates with log lines.
-const FOLDERS: [&str; 4] = ["crates/host", "crates/part", "crates/role", "crates/app"];
+const FOLDERS: [&str; 5] = [
+    "crates/engine",
+    "crates/host",
+    "crates/part",
+    "crates/role",
+    "crates/app",
+];
 
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,24 +8,19 @@ use vere_telemetry::metrics::AuthResult;
 
 /// Writes the line of an attempt that ended.
 pub fn write(service: &str, client: IpAddr, encrypted: bool, login: &Login) {
-    let (name, mechanism) = (login.name.as_str(), login.mechanism.name());
-    macro_rules! line {
-        ($what:literal) => {
-            tracing::info!(
-                target: MAIL_TARGET,
-                service,
-                client = %client.to_canonical(),
-                account = name,
-                mechanism,
-                tls = encrypted,
-                $what
-            )
-        };
-    }
+    let client = tracing::field::display(client.to_canonical());
+    let (account, mechanism, tls) = (login.name.as_str(), login.mechanism.name(), encrypted);
+    // Whole macros: the list of log lines in the documentation is gathered from them.
     match login.result {
-        LoginResult::Accepted => line!("login accepted"),
-        LoginResult::Rejected => line!("login failed"),
-        LoginResult::Undecided => line!("login undecided"),
+        LoginResult::Accepted => {
+            tracing::info!(target: MAIL_TARGET, service, client, account, mechanism, tls, "login accepted");
+        }
+        LoginResult::Rejected => {
+            tracing::info!(target: MAIL_TARGET, service, client, account, mechanism, tls, "login failed");
+        }
+        LoginResult::Undecided => {
+            tracing::info!(target: MAIL_TARGET, service, client, account, mechanism, tls, "login undecided");
+        }
     }
 }
 
