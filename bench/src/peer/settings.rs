@@ -1,9 +1,11 @@
 //! The settings of a measured Veredarius.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The file name of the settings, in the directory of the system.
 pub(super) const FILE: &str = "vere.toml";
@@ -48,7 +50,25 @@ impl Settings {
     }
 }
 
-/// A loopback address with a port that was free at the time of the call.
+/// A loopback address with a port that was free at the time of the call, and that no earlier call has returned: two
+/// listeners of one system had the same port.
 pub(crate) fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind(("127.0.0.1", 0))?.local_addr()
+    static RETURNED: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut returned = RETURNED.lock().unwrap_or_else(PoisonError::into_inner);
+    // While a port is held, the system names others.
+    let mut held = Vec::new();
+    loop {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
+        if returned.insert(address.port()) {
+            return Ok(address);
+        }
+        held.push(listener);
+    }
+}
+
+#[test]
+fn no_address_is_returned_twice() {
+    let all: BTreeSet<_> = (0..2_000).map(|_| free_address().unwrap()).collect();
+    assert_eq!(all.len(), 2_000);
 }
