@@ -247,7 +247,7 @@ enum Command {
         #[command(subcommand)]
         command: mailbox::MailboxCommand,
     },
-    /// Maintain the mail store's files while the system is stopped; `explain` at any time.
+    /// Check and measure the mail store at any time; repair and compact the files while the system is stopped.
     Store {
         #[command(flatten)]
         config: ConfigArg,

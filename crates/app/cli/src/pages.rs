@@ -111,6 +111,21 @@ fn exit_status(name: &str) -> String {
             "0: every address has a target; 4: mail for an address is refused; 1: failure; 2: usage error."
         }
         "vere-auth-test" => "0: accepted; 3: refused; 1: failure; 2: usage error.",
+        "vere-dkim-activate" => {
+            "0: the keys sign; 3: a record is not seen in the DNS yet; 1: failure; 2: usage error."
+        }
+        "vere-filter-test" => {
+            "0: every filter has answered; 3: a filter gave no answer; 1: failure; 2: usage error."
+        }
+        "vere-reports-read" => {
+            "0: everything is read; 3: something that looks like a report could not be read; 1: failure; 2: usage error."
+        }
+        "vere-backup-list" | "vere-backup-verify" => {
+            "0: nothing is damaged; 3: damage, which the output names; 1: failure; 2: usage error."
+        }
+        "vere-restore" => {
+            "0: everything is restored; 3: something is lost, with --salvage; 1: failure; 2: usage error."
+        }
         "vere-dns-check" => {
             "0: no finding; 3: findings; 1: the check was not possible; 2: usage error."
         }

@@ -23,12 +23,12 @@ const SOME_UNREADABLE: u8 = 3;
 ///
 /// The section [reports] of the settings sends such reports to other domains.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ReportsArgs {
     #[command(subcommand)]
     command: Option<ReportsCommand>,
     /// The account that receives the reports; the mail store must run.
-    #[arg(long, short = 'a', value_name = "ACCOUNT")]
+    #[arg(long, short = 'a', value_name = "ACCOUNT", required = true)]
     account: Option<AccountName>,
     /// Read this mailbox only, with levels separated by `/`.
     #[arg(long, value_name = "MAILBOX", requires = "account")]

@@ -17,12 +17,11 @@ use super::report::Report;
 
 /// Show a message to the content filters of the configuration, and print their answers.
 ///
-/// Asks as the gateway does at the end of DATA: in order, each about the message as the ones before have changed it. With `--account` the message is a
-/// submitted message, otherwise a received message; a filter named by `--filter` is asked about both. The command delivers no mail and learns no sender. Line ends of the file become CRLF. Exit code 0: every filter has answered, 3: a filter gave no answer.
-///
-/// Example: vere filter test --filter rspamd message.eml
+/// Asks as the gateway does at the end of DATA: in order, each about the message as the ones before have changed it. With
+/// `--account` the message is a submitted message, otherwise a received message; a filter named by `--filter` is asked
+/// about both. The command delivers no mail and learns no sender. Line ends of the file become CRLF. Exit code 0: every
+/// filter has answered, 3: a filter gave no answer.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct TestArgs {
     /// The file of the message; `-` for standard input.
     #[arg(value_name = "FILE")]

@@ -29,18 +29,26 @@ pub(super) fn page(cli: &Command) -> String {
     text
 }
 
-/// Every shown command without subcommands, with the words of the command line.
+/// Every shown command that does something by itself, with the words of the command line.
 fn collect<'a>(command: &'a Command, name: &str, leaves: &mut Vec<(String, &'a Command)>) {
     let mut below = command
         .get_subcommands()
         .filter(|one| !one.is_hide_set() && one.get_name() != "help")
         .peekable();
-    if below.peek().is_none() {
+    // Some commands act, and have subcommands as well: `vere backup PLACE`.
+    let acts = !command.is_subcommand_required_set() && has_own(command);
+    if below.peek().is_none() || acts {
         leaves.push((name.to_owned(), command));
     }
     for one in below {
         collect(one, &format!("{name} {}", one.get_name()), leaves);
     }
+}
+
+/// Whether a command has arguments or options of its own.
+fn has_own(command: &Command) -> bool {
+    let everywhere = |option: &&Arg| EVERYWHERE.contains(&option.get_id().as_str());
+    !command.get_arguments().all(|option| everywhere(&option))
 }
 
 fn exit_codes(leaves: &[(String, &Command)]) -> String {
@@ -165,10 +173,18 @@ fn sentence(text: &str) -> String {
     }
 }
 
-/// A text in one line, without the mark between cells.
+/// A text in one line, without the mark between cells, and without tags outside of code.
 fn cell(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").replace('|', "\\|").replace('<', "&lt;")
+    let text = words.join(" ").replace('|', "\\|");
+    let parts = text.split('`').enumerate();
+    let parts: Vec<String> = parts
+        .map(|(number, part)| match number % 2 {
+            0 => part.replace('<', "&lt;"),
+            _ => part.to_owned(),
+        })
+        .collect();
+    parts.join("`")
 }
 
 #[cfg(test)]
@@ -184,6 +200,10 @@ mod tests {
         for part in [
             "\n## `vere queue hold`\n",
             "\n## `vere sendmail`\n",
+            "\n## `vere backup`\n",
+            "\n## `vere reports`\n",
+            "| `vere backup` | Print JSON: an object with `number`",
+            "`source <(vere completions bash)`",
             "| `--timeout SECONDS` | Wait for the roles for this many seconds. Default: `30`. |",
             "$ vere queue hold example.com\n",
             "| `vere dial` | 0: ",
