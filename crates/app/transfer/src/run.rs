@@ -348,7 +348,7 @@ impl Summary {
             counted(self.mailboxes, "mailbox", "mailboxes")
         );
         for (count, one, several) in [
-            (self.before, "was there already", "were there already"),
+            (self.before, "was brought before", "were brought before"),
             (
                 self.gone,
                 "was not to be had where it was",
@@ -362,6 +362,9 @@ impl Summary {
             }
         }
         text.push('\n');
+        if self.before > 0 && self.brought == 0 {
+            text.push_str("an earlier run brought them; what was removed since comes back with another --into\n");
+        }
         text
     }
 }

@@ -120,7 +120,7 @@ fn a_maildir_is_imported_with_flags_folders_and_dates() {
     fs::write(root.join("new/4.d.host"), ODD[3]).expect("room");
     let said = system.command(&import);
     assert_starts(&said, "1 message (");
-    assert_has(&said, &["3 were there already"]);
+    assert_has(&said, &["3 were brought before"]);
     assert_eq!(alice.exists("INBOX"), 3);
     let (code, said) = system.failing_command(&["import", "-a", "nobody@example.org", &source]);
     assert!(

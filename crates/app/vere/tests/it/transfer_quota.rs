@@ -50,7 +50,7 @@ fn an_import_ends_where_the_account_is_full_and_goes_on_when_it_has_room() {
     });
     let said = system.command(&import);
     assert_starts(&said, "37 messages (");
-    assert_has(&said, &["3 were there already"]);
+    assert_has(&said, &["3 were brought before"]);
     assert_eq!(alice.exists("INBOX"), 40);
     alice.ok("EXAMINE INBOX");
     let mut subjects: Vec<_> = (1..=40)
