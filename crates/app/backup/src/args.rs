@@ -39,6 +39,10 @@ pub(crate) struct TakeArgs {
     /// Deliveries beside a fast backup wait.
     #[arg(long)]
     pub(crate) fast: bool,
+    /// Back up into this place although it has backups of another host, or lacks the last backup that this system made
+    /// there.
+    #[arg(long)]
+    pub(crate) accept_place: bool,
     #[command(flatten)]
     pub(crate) shown: ShownArgs,
 }
@@ -46,7 +50,7 @@ pub(crate) struct TakeArgs {
 /// What is done with backups.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BackupCommand {
-    /// List the backups of a place, with their times and sizes.
+    /// List the backups of a place, with their times and sizes. Exit code 3: a list is damaged.
     List {
         #[command(flatten)]
         at: PlaceArgs,
@@ -57,7 +61,7 @@ pub(crate) enum BackupCommand {
     /// Read every object of a backup, and check the mail store that it makes.
     ///
     /// The mail store is unpacked into a scratch directory, which needs as much space as the store, and removed
-    /// afterwards. Exit code 1: something is damaged or missing. The next backup stores damaged objects again, as far
+    /// afterwards. Exit code 3: something is damaged or missing. The next backup stores damaged objects again, as far
     /// as the system still has their content.
     Verify {
         #[command(flatten)]
@@ -71,11 +75,12 @@ pub(crate) enum BackupCommand {
         shown: ShownArgs,
     },
     /// Remove old backups, and then the objects that no backup needs any more.
+    #[command(group = clap::ArgGroup::new("kept").required(true).multiple(true).args(["keep", "keep_days"]))]
     Prune {
         #[command(flatten)]
         at: PlaceArgs,
         /// Keep this many of the newest backups.
-        #[arg(long, value_name = "N", required_unless_present = "keep_days")]
+        #[arg(long, value_name = "N")]
         keep: Option<u64>,
         /// Keep the backups of this many days, and the newest one in any case. With --keep, a backup stays if either
         /// option keeps it.
@@ -114,8 +119,11 @@ pub(crate) struct WhichArgs {
 /// What is printed.
 #[derive(Debug, Args)]
 pub(crate) struct ShownArgs {
-    /// Print JSON: an object with `number`, `made` and the counts: `objects`, `octets`, `accounts`, `messages` and `findings`
-    /// of a verification, `octets`, `files`, `outside`, or `messages` of a restoration.
+    /// Print JSON: an object with `number`, `made` and the counts: `octets`, `read_octets`, `reused_octets`,
+    /// `stored_octets`, `stored_objects`, `files`, `log_files`, `encrypted`, `queued_messages` (null where no gateway
+    /// answered) and `seconds` of a backup, `objects`, `octets`, `accounts`, `messages` and `findings` of a
+    /// verification, `data`, `octets`, `files`, `outside`, `lost_files` and `lost_octets` (of the mail store, with
+    /// --salvage), or `messages` of a restoration.
     #[arg(long)]
     pub(crate) json: bool,
     /// Show no progress.
@@ -141,6 +149,10 @@ pub struct RestoreArgs {
     pub(crate) account: Option<AccountName>,
     #[command(flatten)]
     pub(crate) mail: MailArgs,
+    /// Restore what is left where objects are damaged or missing: mail without its content and files that are not whole
+    /// are left out, and named. Exit code 3: something is lost.
+    #[arg(long)]
+    pub(crate) salvage: bool,
     /// Print what would be restored, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -7,7 +7,9 @@
 //! of crashes.
 
 mod args;
+mod description;
 mod fault;
+mod last;
 mod list;
 mod mail;
 mod pace;

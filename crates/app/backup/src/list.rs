@@ -7,6 +7,7 @@ use vere_process::wording::size;
 use vere_units::Timestamp;
 
 use crate::args::PlaceArgs;
+use crate::fault::found;
 use crate::manifest::Manifest;
 use crate::place::Use;
 use crate::repository::Repository;
@@ -31,14 +32,16 @@ pub(crate) fn run(place: &PlaceArgs, json: bool) -> Result<Outcome, Failure> {
             }
         }
     }
-    Ok(Outcome::Print(match json {
+    let is_damaged = rows.iter().any(|row| row.get("error").is_some());
+    let said = match json {
         true => format!("{:#}\n", Value::from(rows)),
         false if text.is_empty() => "no backups\n".to_owned(),
         false => format!(
             "number  made                      {:>10}  host\n{text}",
             "size"
         ),
-    }))
+    };
+    Ok(Outcome::Report(said, found(is_damaged)))
 }
 
 fn line(manifest: &Manifest) -> String {

@@ -69,7 +69,11 @@ fn unpacked(args: &RestoreArgs) -> Result<(Manifest, Scratch), Failure> {
         return Err(Failure::new("the backup has no mail store"));
     };
     let scratch = args.which.scratch()?;
-    log_alone(&repository, log, scratch.path(), &args.shown)?;
+    let losses = log_alone(&repository, log, scratch.path(), &args.shown, args.salvage)?;
+    if losses.log_octets > 0 {
+        let salvaged = vere_role_store::copies::salvage(scratch.path())?;
+        tracing::warn!("{}", losses.text(&salvaged).trim_end());
+    }
     Ok((manifest, scratch))
 }
 

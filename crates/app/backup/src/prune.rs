@@ -33,7 +33,13 @@ pub(crate) fn run(
     // Two lists of large systems may be larger than the memory: each is read alone.
     let mut all = Vec::new();
     for number in repository.numbers()? {
-        let made = repository.manifest(number)?.made;
+        // What a list that cannot be read needs is unknown.
+        let manifest = repository.manifest(number).map_err(|error| {
+            Failure::new(format!(
+                "{error}; nothing is removed. Remove this file, and with it backup {number}, to go on"
+            ))
+        })?;
+        let made = manifest.made;
         all.push(Made { number, made });
     }
     let stays = stays(&all, keep, now().as_millis());

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! vere-backup.json         the kind of the place, and the encryption; written first
+//! vere-backup.copy.json    the same once more
 //! objects/ab/abcd...       a piece of a file, named by the BLAKE3 hash of the content (keyed in an encrypted place)
 //! manifests/00000007       the list of backup 7; written last, when all objects of the backup are safe
 //! damaged/abcd...          empty: verify found the object damaged, the next backup stores the content again
@@ -14,35 +15,23 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use vere_process::failure::Failure;
 use vere_units::Secret;
 
+use crate::description::{self, Description};
 use crate::manifest::{self, Manifest, Piece};
 use crate::pace::Pace;
 use crate::place::directory::Directory;
 use crate::place::s3::{self, Bucket};
 use crate::place::{Entry, Place, Use, wrong};
-use crate::seal::{Keys, SEAL_OCTETS, Sealed, Sealing};
+use crate::seal::{Keys, SEAL_OCTETS, Sealed};
 
-const IDENTITY: &str = "vere-backup.json";
-const IDENTITY_OCTETS_MAX: u64 = 64 * 1024;
-const FORMAT: &str = "vere-backup";
-const VERSION: u32 = 1;
 const OBJECTS: &str = "objects";
 const MANIFESTS: &str = "manifests";
 const DAMAGED: &str = "damaged";
 
 /// The error of a disk that cannot read a sector.
 const EIO: i32 = 5;
-
-/// The kind of a place.
-#[derive(Debug, Serialize, Deserialize)]
-struct Identity {
-    format: String,
-    version: u32,
-    encryption: Option<Sealing>,
-}
 
 /// The secret of an encrypted place, asked for when needed.
 pub(crate) type Ask<'a> = &'a dyn Fn() -> Result<Option<Secret<Vec<u8>>>, Failure>;
@@ -85,30 +74,39 @@ impl Repository {
     /// When there are no backups, the place is in use by a different command, or the secret is wrong.
     pub(crate) fn open(text: &str, usage: Use, ask: Ask<'_>) -> Result<Self, Failure> {
         let place = open_place(text)?;
-        let nothing = || Failure::new(format!("{text}: expected backups; found no {IDENTITY}"));
-        let is_none = |error: &std::io::Error| error.kind() == ErrorKind::NotFound;
+        let nothing = || {
+            let [name, _] = description::NAMES;
+            Failure::new(format!("{text}: expected backups; found no {name}"))
+        };
         // A mistyped name is no place yet: not even the lock is made there.
-        if usage != Use::Writing
-            && place
-                .read(IDENTITY, IDENTITY_OCTETS_MAX)
-                .is_err_and(|error| is_none(&error))
-        {
+        if usage != Use::Writing && Description::read(&*place)?.is_none() {
             return Err(nothing());
         }
         let lock = lock(&*place, usage)?;
-        let keys = match place.read(IDENTITY, IDENTITY_OCTETS_MAX) {
-            Ok(octets) => open_keys(&octets, text, ask)?,
-            Err(error) if is_none(&error) => match usage {
-                Use::Reading | Use::Changing => return Err(nothing()),
-                Use::Writing => make(&*place, ask)?,
-            },
-            Err(error) => return Err(wrong(&*place, IDENTITY)(error)),
+        let keys = match Description::read(&*place)? {
+            Some(description) => {
+                let keys = description.open(text, ask)?;
+                if usage == Use::Writing {
+                    description.keep(&*place)?;
+                }
+                keys
+            }
+            None if usage == Use::Writing => make(&*place, ask)?,
+            None => return Err(nothing()),
         };
         Ok(Self {
             place,
             keys,
             _lock: lock,
         })
+    }
+
+    /// Whether a place has backups. Nothing is made or locked.
+    ///
+    /// # Errors
+    /// When the place cannot be read.
+    pub(crate) fn is_there(text: &str) -> Result<bool, Failure> {
+        Ok(Description::read(&*open_place(text)?)?.is_some())
     }
 
     /// Whether the place is encrypted.
@@ -144,10 +142,17 @@ impl Repository {
             None => octets,
             Some(keys) => keys
                 .unseal(Sealed::Manifest, &path, &octets)
-                .ok_or_else(|| Failure::new(format!("{path}: the list is damaged")))?,
+                .ok_or_else(|| self.damaged_list(&path, "it cannot be decrypted"))?,
         };
         let manifest = Manifest::decode(&octets);
-        manifest.map_err(|error| Failure::new(format!("{}/{path}: {error}", self.place.name())))
+        manifest.map_err(|error| self.damaged_list(&path, &error.to_string()))
+    }
+
+    fn damaged_list(&self, path: &str, why: &str) -> Failure {
+        let place = self.place.name();
+        Failure::new(format!(
+            "{place}/{path}: the list of the backup is damaged: {why}"
+        ))
     }
 
     /// The backup with the given number, or the newest backup.
@@ -157,7 +162,21 @@ impl Repository {
     pub(crate) fn chosen(&self, number: Option<u64>) -> Result<Manifest, Failure> {
         let numbers = self.numbers()?;
         match number.or_else(|| numbers.last().copied()) {
-            Some(number) if numbers.contains(&number) => self.manifest(number),
+            Some(number) if numbers.contains(&number) => {
+                let manifest = self.manifest(number);
+                let others: Vec<String> = numbers
+                    .iter()
+                    .filter(|other| **other != number)
+                    .map(u64::to_string)
+                    .collect();
+                manifest.map_err(|error| match others.is_empty() {
+                    true => error,
+                    false => Failure::new(format!(
+                        "{error}; choose another backup with --number: {}",
+                        others.join(", ")
+                    )),
+                })
+            }
             Some(number) => Err(Failure::new(format!("there is no backup {number}"))),
             None => Err(Failure::new(format!(
                 "{}: no backup is there",
@@ -350,54 +369,18 @@ fn lock(place: &dyn Place, usage: Use) -> Result<Box<dyn Any>, Failure> {
     })
 }
 
-fn open_keys(octets: &[u8], text: &str, ask: Ask<'_>) -> Result<Option<Keys>, Failure> {
-    let identity: Identity = serde_json::from_slice(octets)
-        .map_err(|error| Failure::new(format!("{text}/{IDENTITY}: {error}")))?;
-    if (identity.format.as_str(), identity.version) != (FORMAT, VERSION) {
-        return Err(Failure::new(format!(
-            "{text}/{IDENTITY}: expected {FORMAT} of version {VERSION}; found {} of version {}",
-            identity.format, identity.version
-        )));
-    }
-    match (identity.encryption, ask()?) {
-        (Some(sealing), Some(secret)) => sealing.open(&secret).map(Some),
-        (Some(_), None) => Err(Failure::new(format!(
-            "{text}: the backups are encrypted; add --key-file or --passphrase"
-        ))),
-        (None, Some(_)) => Err(Failure::new(format!(
-            "{text}: the backups are not encrypted; choose another place, or leave out --key-file and --passphrase"
-        ))),
-        (None, None) => Ok(None),
-    }
-}
-
 /// Makes an empty place a place for backups.
 fn make(place: &dyn Place, ask: Ask<'_>) -> Result<Option<Keys>, Failure> {
     // Lists without a description could be encrypted.
     let lists = place.list(MANIFESTS).map_err(wrong(place, MANIFESTS))?;
     if !lists.is_empty() {
+        let [name, copy] = description::NAMES;
         return Err(Failure::new(format!(
-            "{}: {IDENTITY} is missing beside backups",
+            "{}: {name} and {copy} are missing beside backups; bring one of them back",
             place.name()
         )));
     }
-    let (encryption, keys) = match ask()? {
-        None => (None, None),
-        Some(secret) => {
-            let (sealing, keys) = Sealing::make(&secret)?;
-            (Some(sealing), Some(keys))
-        }
-    };
-    let identity = Identity {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        encryption,
-    };
-    let text = format!("{:#}\n", serde_json::to_value(&identity)?);
-    let written = place.create(IDENTITY, text.as_bytes());
-    written.map_err(wrong(place, IDENTITY))?;
-    place.settle().map_err(wrong(place, IDENTITY))?;
-    Ok(keys)
+    Description::make(place, ask)
 }
 
 fn manifest_path(number: u64) -> String {

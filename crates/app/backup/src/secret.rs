@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use vere_process::failure::Failure;
@@ -11,17 +12,19 @@ use crate::fault::at;
 
 /// Octets of a key file that count.
 const KEY_FILE_MAX: u64 = 64 * 1024;
+/// The bit of a mode that lets every user read.
+const OTHERS_READ: u32 = 0o004;
 /// Octets that a passphrase or key file has at least.
 const SECRET_MIN: usize = 8;
 
 /// How backups are encrypted.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct SecretArgs {
-    /// Encrypt with the content of this file, of at least 8 bytes. Without the file the backups cannot be read: keep
-    /// a copy elsewhere.
+    /// The file whose content encrypts the backups, of at least 8 bytes. Without the file the backups cannot be read:
+    /// keep a copy elsewhere.
     #[arg(long, value_name = "FILE", conflicts_with = "passphrase")]
     key_file: Option<PathBuf>,
-    /// Encrypt with a passphrase, which is asked for at the terminal.
+    /// Ask at the terminal for the passphrase that encrypts the backups.
     #[arg(long)]
     passphrase: bool,
 }
@@ -36,6 +39,11 @@ impl SecretArgs {
             Some(path) => {
                 let mut octets = Vec::new();
                 let file = File::open(path).map_err(at(path))?;
+                let mode = file.metadata().map_err(at(path))?.permissions().mode();
+                if mode & OTHERS_READ != 0 {
+                    let path = path.display();
+                    tracing::warn!("every user can read the key of the backups: chmod 600 {path}");
+                }
                 file.take(KEY_FILE_MAX)
                     .read_to_end(&mut octets)
                     .map_err(at(path))?;

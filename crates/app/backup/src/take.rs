@@ -17,6 +17,7 @@ use vere_settings::Settings;
 use vere_units::Timestamp;
 
 use crate::args::TakeArgs;
+use crate::last::Last;
 use crate::manifest::{Log, Manifest, Queues, VERSION};
 use crate::pace::Pace;
 use crate::place::Use;
@@ -64,10 +65,18 @@ pub(crate) fn run(
         )));
     }
     let ask = || args.secret.get();
-    let repository = Repository::open(place, Use::Writing, &ask)?;
+    let place = absolute(place)?;
+    let last = (!args.accept_place).then(|| Last::read(settings, &place));
+    if let Some(last) = &last {
+        last.check_identity()?;
+    }
+    let repository = Repository::open(&place, Use::Writing, &ask)?;
     repository.clear_leftovers()?;
     let numbers = repository.numbers()?;
     let before = newest(&repository, &numbers);
+    if let Some(last) = &last {
+        last.check(&numbers, before.as_ref())?;
+    }
     let held = Held::take(settings)?;
     let made = now();
     let found = Files::find(settings, config)?;
@@ -103,7 +112,7 @@ pub(crate) fn run(
         repository.note_mended(&name)?;
     }
     bar.finish_and_clear();
-    record(&manifest, place, settings);
+    record(&manifest, &place, settings);
     report(
         &manifest,
         counts,
@@ -111,6 +120,14 @@ pub(crate) fn run(
         began.elapsed(),
         args.shown.json,
     )
+}
+
+/// The place as `vere status` names it, whatever the working directory.
+fn absolute(place: &str) -> Result<String, Failure> {
+    match place.contains("://") {
+        true => Ok(place.to_owned()),
+        false => Ok(std::path::absolute(place)?.display().to_string()),
+    }
 }
 
 /// Records the backup for `vere status` and the metrics. The backup is complete also without the record.

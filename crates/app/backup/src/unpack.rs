@@ -1,5 +1,6 @@
 //! Files of a backup brought back.
 
+use std::cell::RefCell;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -8,12 +9,13 @@ use std::path::{Path, PathBuf};
 use indicatif::ProgressBar;
 use vere_process::failure::Failure;
 use vere_process::owner::Owner;
+use vere_process::wording::size;
 
 use crate::args::ShownArgs;
 use crate::fault::at;
 use crate::manifest::{Log, Piece, Plain};
 use crate::progress;
-use crate::repository::Repository;
+use crate::repository::{PieceError, Repository};
 
 /// The directory, below the data directory, of files from outside.
 pub(crate) const OUTSIDE: &str = "restored";
@@ -25,6 +27,56 @@ pub(crate) struct Unpack<'a> {
     pub(crate) bar: &'a ProgressBar,
     /// The owner of the directory, who gets the files.
     pub(crate) owner: Owner,
+    /// What is lost, where the rest is wanted all the same.
+    pub(crate) losses: Option<RefCell<Losses>>,
+}
+
+/// What becomes of a file with a lost object.
+#[derive(Debug, Clone, Copy)]
+enum Hole {
+    /// Zeros stand for the octets, as `vere store repair` expects of a log.
+    Zeros,
+    /// The file is left out.
+    NoFile,
+}
+
+/// What a salvage could not bring back.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    /// Octets of the mail store's log, which are zero now.
+    pub(crate) log_octets: u64,
+    /// Plain files, which are absent.
+    pub(crate) files: Vec<String>,
+}
+
+impl Losses {
+    /// The losses that a salvage notes.
+    pub(crate) fn noted(salvage: bool) -> Option<RefCell<Self>> {
+        salvage.then(RefCell::default)
+    }
+
+    /// Whether everything came back.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.log_octets == 0 && self.files.is_empty()
+    }
+
+    /// The losses in words; `named` are those that the repair of the mail store names.
+    pub(crate) fn text(&self, named: &[String]) -> String {
+        let mut text = String::new();
+        for file in &self.files {
+            text += &format!("lost: {file}\n");
+        }
+        if self.log_octets > 0 {
+            text += &format!(
+                "lost: {} of the mail store, with mail and changes that nothing else names\n",
+                size(self.log_octets)
+            );
+        }
+        for sentence in named {
+            text += &format!("lost: {sentence}\n");
+        }
+        text
+    }
 }
 
 /// Writes the log of the mail store below a scratch directory, with a bar.
@@ -36,7 +88,8 @@ pub(crate) fn log_alone(
     log: &Log,
     scratch: &Path,
     shown: &ShownArgs,
-) -> Result<(), Failure> {
+    salvage: bool,
+) -> Result<Losses, Failure> {
     let pieces = log.files.iter().flat_map(|file| &file.pieces);
     let bar = progress::bar(shown, "unpack", pieces.map(|piece| piece.0).sum());
     let owner = Owner::of(scratch)?;
@@ -44,10 +97,11 @@ pub(crate) fn log_alone(
         repository,
         bar: &bar,
         owner,
+        losses: Losses::noted(salvage),
     };
     unpack.log(log, scratch)?;
     bar.finish_and_clear();
-    Ok(())
+    Ok(unpack.losses.unwrap_or_default().into_inner())
 }
 
 impl Unpack<'_> {
@@ -66,38 +120,60 @@ impl Unpack<'_> {
             if !is_name {
                 return Err(Failure::new(format!("{}: no file of a log", file.name)));
             }
-            self.file(&folder.join(&file.name), 0o600, &file.pieces)?;
+            let path = folder.join(&file.name);
+            self.file(&path, 0o600, &file.pieces, Hole::Zeros)?;
         }
         sync(&folder)
     }
 
-    /// Writes a plain file below a data directory, and returns the path.
+    /// Writes a plain file below a data directory, and returns the path; `None` for a file that is lost.
     ///
     /// # Errors
     /// When an object is damaged, or the file cannot be written.
-    pub(crate) fn plain(&self, file: &Plain, data: &Path) -> Result<PathBuf, Failure> {
+    pub(crate) fn plain(&self, file: &Plain, data: &Path) -> Result<Option<PathBuf>, Failure> {
         let path = file.below(data, OUTSIDE);
         let path = path.ok_or_else(|| Failure::new(format!("{}: no path of a file", file.path)))?;
         if let Some(folder) = path.parent() {
             self.owner.act(|| make_folder(folder))?;
         }
-        self.file(&path, file.mode, &file.pieces)?;
-        Ok(path)
+        let is_there = self.file(&path, file.mode, &file.pieces, Hole::NoFile)?;
+        if let (false, Some(losses)) = (is_there, &self.losses) {
+            losses.borrow_mut().files.push(file.path.clone());
+        }
+        Ok(is_there.then_some(path))
     }
 
-    fn file(&self, path: &Path, mode: u32, pieces: &[Piece]) -> Result<(), Failure> {
+    /// Writes a file, and returns whether it is there.
+    fn file(&self, path: &Path, mode: u32, pieces: &[Piece], hole: Hole) -> Result<bool, Failure> {
         let mut options = OpenOptions::new();
         options.create_new(true).write(true).mode(0o600);
         let mut file = self.owner.act(|| options.open(path)).map_err(at(path))?;
         for piece in pieces {
-            let content = self.repository.piece(piece)?;
+            let content = match (self.repository.piece(piece), &self.losses, hole) {
+                (Err(PieceError::Unanswered(failure)), ..) => return Err(failure),
+                (Err(_), Some(_), Hole::NoFile) => {
+                    fs::remove_file(path).map_err(at(path))?;
+                    return Ok(false);
+                }
+                (Err(_), Some(losses), Hole::Zeros) if piece.is_valid() => {
+                    losses.borrow_mut().log_octets += piece.0;
+                    vec![0; piece.0 as usize]
+                }
+                (Err(error), ..) => {
+                    return Err(Failure::new(format!(
+                        "{error}; another backup may have the content (--number N), and --salvage brings back the rest"
+                    )));
+                }
+                (Ok(content), ..) => content,
+            };
             file.write_all(&content).map_err(at(path))?;
             self.bar.inc(piece.0);
         }
         // No restored file may run with the rights of a different user.
         let permissions = Permissions::from_mode(mode & 0o777);
         file.set_permissions(permissions).map_err(at(path))?;
-        file.sync_all().map_err(at(path))
+        file.sync_all().map_err(at(path))?;
+        Ok(true)
     }
 }
 

@@ -1,7 +1,6 @@
 //! `vere backup verify`: reads every object, and checks the mail store made from the backup.
 
 use std::collections::HashSet;
-use std::process::ExitCode;
 
 use serde_json::json;
 use vere_process::failure::Failure;
@@ -51,7 +50,7 @@ pub(crate) fn run(
     read_objects(&repository, &manifest, shown, &mut found);
     if let (true, false, Some(log)) = (found.findings.is_empty(), objects, &manifest.log) {
         let scratch = which.scratch()?;
-        log_alone(&repository, log, scratch.path(), shown)?;
+        log_alone(&repository, log, scratch.path(), shown, false)?;
         match Shelf::open(scratch.path()).map(|mut shelf| shelf.check()) {
             Ok(checked) => {
                 let checked = checked?;
@@ -61,7 +60,7 @@ pub(crate) fn run(
             Err(error) => found.findings.push(error.to_string()),
         }
     }
-    let code = ExitCode::from(u8::from(!found.findings.is_empty()));
+    let code = crate::fault::found(!found.findings.is_empty());
     let text = match shown.json {
         true => found.json(&manifest),
         false => found.text(&manifest),

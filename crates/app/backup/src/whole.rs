@@ -17,12 +17,12 @@ use vere_process::wording::{counted, size};
 use vere_units::Timestamp;
 
 use crate::args::RestoreArgs;
-use crate::fault::at;
+use crate::fault::{at, found};
 use crate::manifest::{Manifest, Root};
 use crate::place::Use;
 use crate::progress;
 use crate::repository::Repository;
-use crate::unpack::{Unpack, sync, sync_all};
+use crate::unpack::{Losses, Unpack, sync, sync_all};
 
 /// Restores a backup as a whole.
 ///
@@ -43,17 +43,26 @@ pub(crate) fn run(args: &RestoreArgs, data: &Path) -> Result<Outcome, Failure> {
         repository: &repository,
         bar: &bar,
         owner,
+        losses: Losses::noted(args.salvage),
     };
     let mut outside = Vec::new();
     for file in &manifest.files {
         let path = unpack.plain(file, &data)?;
-        if file.root == Root::Outside {
+        if let Some(path) = path.filter(|_| file.root == Root::Outside) {
             outside.push((file.path.clone(), path));
         }
     }
-    if let Some(log) = manifest.log.as_ref().filter(|log| !log.files.is_empty()) {
+    let log = manifest.log.as_ref().filter(|log| !log.files.is_empty());
+    if let Some(log) = log {
         unpack.log(log, &data)?;
-        owner.act(|| vere_role_store::copies::adopt(&data))?;
+    }
+    let losses = unpack.losses.unwrap_or_default().into_inner();
+    let mut salvaged = Vec::new();
+    if log.is_some() {
+        match losses.log_octets {
+            0 => owner.act(|| vere_role_store::copies::adopt(&data))?,
+            _ => salvaged = owner.act(|| vere_role_store::copies::salvage(&data))?,
+        }
     }
     bar.finish_and_clear();
     sync_all(&data)?;
@@ -61,10 +70,10 @@ pub(crate) fn run(args: &RestoreArgs, data: &Path) -> Result<Outcome, Failure> {
     fs::remove_file(&incomplete).map_err(at(&incomplete))?;
     sync(&data)?;
     let said = match args.shown.json {
-        true => as_json(&manifest, &data, &outside),
-        false => text(&manifest, &data, &outside, false),
+        true => as_json(&manifest, &data, &outside, &losses),
+        false => text(&manifest, &data, &outside, false) + &losses.text(&salvaged),
     };
-    Ok(Outcome::Print(said))
+    Ok(Outcome::Report(said, found(!losses.is_empty())))
 }
 
 /// Whether the directory is absent or empty; false for the directory of an interrupted restore.
@@ -162,7 +171,12 @@ fn text(manifest: &Manifest, data: &Path, outside: &[(String, PathBuf)], dry_run
     text
 }
 
-fn as_json(manifest: &Manifest, data: &Path, outside: &[(String, PathBuf)]) -> String {
+fn as_json(
+    manifest: &Manifest,
+    data: &Path,
+    outside: &[(String, PathBuf)],
+    losses: &Losses,
+) -> String {
     let outside: Vec<_> = outside
         .iter()
         .map(|(path, at)| json!({ "path": path, "restored_as": at.display().to_string() }))
@@ -174,6 +188,8 @@ fn as_json(manifest: &Manifest, data: &Path, outside: &[(String, PathBuf)]) -> S
         "octets": manifest.octets(),
         "files": manifest.files.len(),
         "outside": outside,
+        "lost_files": losses.files,
+        "lost_octets": losses.log_octets,
     });
     format!("{value:#}\n")
 }

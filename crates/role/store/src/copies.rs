@@ -17,6 +17,7 @@ use crate::checking::sentence;
 use crate::files::{Files, FilesError};
 use crate::keeper::held_log;
 use crate::mail_store::MailStore;
+use crate::maintenance::repair;
 use crate::{convert, private};
 
 /// A store at rest, with locked files.
@@ -72,6 +73,17 @@ pub fn make_folders(data: &Path) -> std::io::Result<std::path::PathBuf> {
 /// When the log cannot be read, or visibly lacks data.
 pub fn adopt(data: &Path) -> Result<(), FilesError> {
     Files::lock(&data.join("store"))?.restored().map(drop)
+}
+
+/// Makes a store of a copied log of which parts are lost, with zeros in their place: what `vere store repair` leaves of
+/// the log, under new UIDVALIDITYs. Returns a sentence for each loss that can be named: of what was in a lost part alone,
+/// nothing is known.
+///
+/// # Errors
+/// When the log cannot be read or written.
+pub fn salvage(data: &Path) -> Result<Vec<String>, FilesError> {
+    let report = Files::lock(&data.join("store"))?.repair(false)?;
+    Ok(repair::sentences(&report))
 }
 
 /// The contents of a copy, in figures, and what is wrong with it.

@@ -24,7 +24,7 @@ mod error;
 pub mod mailbox;
 mod owned;
 mod progress;
-mod repair;
+pub(crate) mod repair;
 mod resting;
 mod room;
 

@@ -37,7 +37,9 @@ impl Directory {
         if folder.is_dir() {
             return Ok(());
         }
-        if let Some(parent) = folder.parent() {
+        // The parent of a relative name is empty.
+        let parent = folder.parent();
+        if let Some(parent) = parent.filter(|parent| !parent.as_os_str().is_empty()) {
             self.make(parent)?;
             self.unsafe_yet.borrow_mut().insert(parent.to_owned());
         }

@@ -101,10 +101,47 @@ fn a_place_without_its_description_is_not_taken_for_empty() {
     let repository = open(folder.path(), Use::Writing).unwrap();
     repository.finish(&small(1, &"ab".repeat(32))).unwrap();
     drop(repository);
-    std::fs::remove_file(folder.path().join(IDENTITY)).unwrap();
+    for name in description::NAMES {
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+    }
     let error = open(folder.path(), Use::Writing).unwrap_err();
     assert!(
         error.to_string().contains("missing beside backups"),
         "{error}"
     );
+}
+
+/// The salt of the passphrase is in the description: 356 octets that all backups hang on.
+#[test]
+fn a_description_that_is_damaged_or_gone_is_made_whole_by_the_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().display().to_string();
+    let made = Repository::open(&text, Use::Writing, &passphrase).unwrap();
+    let name = made.name(b"content");
+    made.put(&name, b"content", &Pace::new(None, true)).unwrap();
+    drop(made);
+    let [first, copy] = description::NAMES.map(|name| folder.path().join(name));
+    let whole = std::fs::read(&first).unwrap();
+    for broken in [&first, &copy] {
+        for cut in [Some(&whole[..whole.len() / 2]), None] {
+            match cut {
+                Some(octets) => std::fs::write(broken, octets).unwrap(),
+                None => std::fs::remove_file(broken).unwrap(),
+            }
+            let reading = Repository::open(&text, Use::Reading, &passphrase).unwrap();
+            reading.piece(&Piece(7, name.clone())).unwrap();
+            drop(reading);
+            drop(Repository::open(&text, Use::Writing, &passphrase).unwrap());
+            assert_eq!(std::fs::read(broken).unwrap(), whole);
+        }
+    }
+    for broken in [&first, &copy] {
+        std::fs::write(broken, "{").unwrap();
+    }
+    let error = Repository::open(&text, Use::Writing, &passphrase).unwrap_err();
+    assert!(
+        error.to_string().contains("vere-backup.json: damaged"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read(&first).unwrap(), b"{");
 }

@@ -172,20 +172,27 @@ fn store_file(
         same && known.pieces.len() < PIECES_MAX
     });
     let mut pieces = Vec::new();
+    // A file of which an object is damaged is cut as before: each lost object, also a short one, is stored again.
+    let mut cuts = Vec::new();
     if let Some(known) = known {
         let octets = known.pieces.iter().map(|piece| piece.0).sum::<u64>();
-        let same = octets <= held.octets
-            && storing.has_all(&known.pieces)
-            && tail(&file, octets, storing).map_err(wrong)? == known.tail;
-        if same {
-            storing.reuse(octets);
-            pieces.clone_from(&known.pieces);
+        let same =
+            octets <= held.octets && tail(&file, octets, storing).map_err(wrong)? == known.tail;
+        match same && storing.has_all(&known.pieces) {
+            true => {
+                storing.reuse(octets);
+                pieces.clone_from(&known.pieces);
+            }
+            false if same => cuts.extend(known.pieces.iter().map(|piece| piece.0)),
+            false => {}
         }
     }
     let mut from = pieces.iter().map(|piece: &Piece| piece.0).sum::<u64>();
+    let mut cuts = cuts.into_iter();
     let mut buffer = Vec::new();
     while from < held.octets {
-        let octets = (held.octets - from).min(PIECE_OCTETS as u64);
+        let longest = cuts.next().unwrap_or(PIECE_OCTETS as u64);
+        let octets = (held.octets - from).min(longest);
         buffer.resize(octets as usize, 0);
         let pace = storing.pace();
         let mut at = from;
@@ -273,10 +280,13 @@ mod tests {
         let (_, counts) = store(Some(&again), 9_000_004);
         assert_eq!((counts.stored, counts.reused), (0, 9_000_004));
 
-        // An object is lost: the whole file is cut anew, so that its last two pieces become one.
-        repository.remove(&again.pieces[0].1).unwrap();
-        let (_, counts) = store(Some(&again), 9_000_004);
-        assert!(counts.read > 9_000_000 && counts.objects == 2, "{counts:?}");
+        // Objects are lost, one of them short: each is stored again, also for the backups before.
+        for lost in [0, 3] {
+            repository.remove(&again.pieces[lost].1).unwrap();
+            let (same, counts) = store(Some(&again), 9_000_004);
+            assert!(counts.read > 9_000_000 && counts.objects == 1, "{counts:?}");
+            assert_eq!(same.pieces, again.pieces);
+        }
 
         // The file was cut at a start, and something else was appended.
         let mut other = first[..5_000_000].to_vec();

@@ -106,8 +106,122 @@ fn a_damaged_object_is_stored_again_by_the_next_backup() {
 /// The standard output of a command that ends with findings.
 fn fails(arguments: &[&str]) -> String {
     let output = output_of(vere().args(arguments), "");
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    assert_eq!(output.status.code(), Some(3), "{arguments:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Flips a bit in the largest of some objects.
+fn damage(objects: &BTreeSet<PathBuf>) {
+    let octets = |path: &&PathBuf| fs::metadata(path).expect("it").len();
+    let largest = objects.iter().max_by_key(octets).expect("an object");
+    let mut octets = fs::read(largest).expect("it");
+    octets[99] ^= 1;
+    fs::write(largest, octets).expect("it");
+}
+
+/// Mail of bob is in a damaged object, mail of alice is in whole ones: nothing of either came back.
+#[test]
+fn what_a_damaged_backup_still_has_is_restored() {
+    const BOB: &str = "bob@example.org";
+    let (system, ports) = start_with_store(Options::default());
+    let mut alice = Imap::login(ports.imap, ALICE, "secret");
+    alice.append("INBOX", "Subject: n1\r\n\r\nx\r\n");
+    let place = place(&system);
+    system.command(&["backup", &place]);
+    let objects = || names(&PathBuf::from(&place).join("objects"));
+    let before = objects();
+    let long = format!("Subject: long\r\n\r\n{}\r\n", "abc ".repeat(50_000));
+    Imap::login(ports.imap, BOB, "secret").append("INBOX", &long);
+    system.command(&["backup", &place]);
+    let mut new = objects();
+    new.retain(|object| !before.contains(object));
+    damage(&new);
+
+    let to = system.directory.path().join("salvaged");
+    let whole = |more: &[&str]| {
+        let mut restore = vere();
+        restore.args(["restore", &place, "--to"]).arg(&to);
+        output_of(restore.args(more), "")
+    };
+    let failed = whole(&[]);
+    assert_eq!(failed.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert_has(&said, &["the object is damaged", "--number", "--salvage"]);
+    let salvaged = whole(&["--salvage"]);
+    assert_eq!(salvaged.status.code(), Some(3), "{salvaged:?}");
+    let said = String::from_utf8_lossy(&salvaged.stdout).into_owned();
+    assert_has(&said, &["restored into", "of the mail store, with mail"]);
+    assert!(!to.join("restore-incomplete").exists());
+
+    let mail = ["restore", &place, "--account", ALICE, "--salvage"];
+    assert_has(&system.command(&mail), &["1 message"]);
+    assert_eq!(numbers(&mut alice, "Restored"), [1].into());
+    // The same content is stored again, although it is the short end of a file that has grown since.
+    alice.append("INBOX", "Subject: n2\r\n\r\nx\r\n");
+    assert_has(
+        &fails(&["backup", "verify", &place]),
+        &["the object is damaged"],
+    );
+    system.command(&["backup", &place]);
+    run(vere().args(["backup", "verify", "--number", "2", &place]));
+}
+
+/// The disk of the backups was not mounted, and the backup went to the disk below; another machine named the same place.
+#[test]
+fn a_backup_goes_to_no_place_but_its_own() {
+    let (system, _) = start_with_store(Options::default());
+    let place = place(&system);
+    system.command(&["backup", &place]);
+    let away = format!("{place}.away");
+    fs::rename(&place, &away).expect("it");
+    let said = system.refused(&["backup", &place]);
+    assert_has(
+        &said,
+        &["expected backup 1", "found nothing", "--accept-place"],
+    );
+    assert!(!Path::new(&place).exists());
+    fs::rename(&away, &place).expect("it");
+    assert_has(&system.command(&["backup", &place]), &["backup 2 of "]);
+
+    // Settings of another host, as of another machine with the same directory.
+    let other = system.directory.path().join("other.toml");
+    let text = fs::read_to_string(&system.config).expect("the settings");
+    let text = text.replace("\"mx.example.org\"", "\"other.example.org\"");
+    fs::write(&other, text).expect("it");
+    let backup = |more: &[&str]| {
+        let mut backup = vere();
+        backup
+            .args(["backup", &place])
+            .args(more)
+            .arg("-c")
+            .arg(&other);
+        backup
+    };
+    let said = fails_with(&mut backup(&[]), 1);
+    assert_has(
+        &said,
+        &["this system is other.example.org", "--accept-place"],
+    );
+    assert_has(&run(&mut backup(&["--accept-place"])), &["backup 3 of "]);
+    // A description that is damaged is made whole by its copy.
+    let description = PathBuf::from(&place).join("vere-backup.json");
+    fs::write(&description, "{").expect("it");
+    assert_has(
+        &run(vere().args(["backup", "list", &place])),
+        &["other.example.org"],
+    );
+    run(&mut backup(&[]));
+    assert!(fs::metadata(&description).expect("it").len() > 9);
+    // A list that is damaged keeps no other backup from being restored, and says what to do.
+    let list = PathBuf::from(&place).join("manifests/00000004");
+    fs::write(&list, "{").expect("it");
+    let listed = output_of(vere().args(["backup", "list", &place]), "");
+    assert_eq!(listed.status.code(), Some(3));
+    let prune = fails_with(vere().args(["backup", "prune", "--keep", "1", &place]), 1);
+    assert_has(&prune, &["manifests/00000004", "Remove this file"]);
+    let to = system.directory.path().join("to");
+    let restore = fails_with(vere().args(["restore", &place, "--to"]).arg(&to), 1);
+    assert_has(&restore, &["--number: 1, 2, 3"]);
 }
 
 /// The record of a restore counted for a single backup: the same restore from the next one brought all mail again.
@@ -126,7 +240,7 @@ fn a_restore_from_a_newer_backup_brings_nothing_twice() {
     system.command(&["backup", &place]);
     assert_has(&restore(&[]), &["2 messages"]);
     system.command(&["backup", &place]);
-    assert_has(&restore(&[]), &["0 messages", "2 were there already"]);
+    assert_has(&restore(&[]), &["0 messages", "2 were brought before"]);
     assert_eq!(numbers(&mut alice, "Restored"), [1, 2].into());
     assert!(!alice.ok("LIST \"\" *").contains("Restored/Restored"));
 
@@ -137,7 +251,7 @@ fn a_restore_from_a_newer_backup_brings_nothing_twice() {
     assert_has(&restore(&only), &["2 messages"]);
     // The newer backup has the restored messages under new UIDs.
     system.command(&["backup", &place]);
-    assert_has(&restore(&only), &["0 messages", "2 were there already"]);
+    assert_has(&restore(&only), &["0 messages", "2 were brought before"]);
     assert_eq!(alice.exists("INBOX"), 2);
 
     // A mailbox that the user has removed is filled again.

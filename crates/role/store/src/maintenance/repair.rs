@@ -52,7 +52,7 @@ pub(super) fn as_json(report: &RepairReport, dry_run: bool) -> String {
     format!("{value:#}\n")
 }
 
-fn sentences(report: &RepairReport) -> Vec<String> {
+pub(crate) fn sentences(report: &RepairReport) -> Vec<String> {
     let mut all: Vec<String> = report
         .damage
         .iter()
