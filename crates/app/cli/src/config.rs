@@ -22,8 +22,8 @@ use vere_supervisor::roles::memory_bounds;
 pub(crate) struct CheckConfigArgs {
     /// The file; by default, the file that `vere serve` would use.
     file: Option<PathBuf>,
-    /// Print JSON: an object with `file`, `ok`, `errors`, each with `line`, `key` and `text`, and `memory`, the
-    /// bounds of all roles in `bytes`.
+    /// Print JSON: an object with `file`, `ok`, `errors` and `warnings`, each with `line`, `key` and `text`, and
+    /// `memory`, the bounds of all roles in `bytes`.
     #[arg(long)]
     json: bool,
 }

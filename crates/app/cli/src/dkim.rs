@@ -85,7 +85,7 @@ pub(crate) enum DkimCommand {
         /// List only the keys of this domain.
         domain: Option<String>,
         /// Print JSON: a list of objects with `domain`, `selector`, `algorithm`, `state`, `why`, `created`,
-        /// `waiting_since` and `active_from`.
+        /// `waiting_since`, `active_from`, `retire_at`, `record_name` and `record_text`.
         #[arg(long)]
         json: bool,
     },
