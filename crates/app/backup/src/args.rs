@@ -39,8 +39,8 @@ pub(crate) struct TakeArgs {
     /// Deliveries beside a fast backup wait.
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Back up into this place although it has backups of another host, or lacks the last backup that this system made
-    /// there.
+    /// Back up into this place although the newest backup there is of another host, or nothing is there and the last
+    /// backup was made there.
     #[arg(long)]
     pub(crate) accept_place: bool,
     #[command(flatten)]

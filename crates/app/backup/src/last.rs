@@ -28,24 +28,25 @@ impl<'a> Last<'a> {
         }
     }
 
-    /// Before the place is opened, since opening makes what is missing.
+    /// Before the place is opened, since opening makes what is missing. A place with older backups is none of these: disks
+    /// may take turns at one mount point.
     ///
     /// # Errors
     /// When the last backup is in this place, and nothing is there.
-    pub(crate) fn check_identity(&self) -> Result<(), Failure> {
+    pub(crate) fn check_presence(&self) -> Result<(), Failure> {
         match &self.here {
-            Some(last) if !Repository::is_there(self.place)? => Err(self.gone(last, "nothing")),
+            Some(last) if !Repository::is_there(self.place)? => Err(Failure::new(format!(
+                "{}: expected backup {}, which this system made there at {}; found nothing. Is the disk mounted? \
+                 --accept-place begins anew",
+                self.place, last.number, last.made
+            ))),
             _ => Ok(()),
         }
     }
 
     /// # Errors
-    /// When the last backup of this system is missing among the backups, or the newest is that of another host.
-    pub(crate) fn check(&self, numbers: &[u64], newest: Option<&Manifest>) -> Result<(), Failure> {
-        let highest = numbers.last().copied().unwrap_or(0);
-        if let Some(last) = self.here.as_ref().filter(|last| last.number > highest) {
-            return Err(self.gone(last, "older ones"));
-        }
+    /// When the newest backup is that of another host.
+    pub(crate) fn check_host(&self, newest: Option<&Manifest>) -> Result<(), Failure> {
         match newest.filter(|newest| newest.host != self.host) {
             Some(newest) => Err(Failure::new(format!(
                 "{}: backup {} there is of {}, and this system is {}; choose a place of its own, or, after a change of \
@@ -55,20 +56,10 @@ impl<'a> Last<'a> {
             None => Ok(()),
         }
     }
-
-    fn gone(&self, last: &LastBackup, found: &str) -> Failure {
-        Failure::new(format!(
-            "{}: expected backup {}, which this system made there at {}; found {found}. Is the disk mounted? \
-             --accept-place begins anew",
-            self.place, last.number, last.made
-        ))
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use vere_units::Timestamp;
 
     use super::*;
@@ -93,7 +84,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("place");
         let place = root.display().to_string();
-        let error = last(&place, 2).check_identity().unwrap_err().to_string();
+        let error = last(&place, 2).check_presence().unwrap_err().to_string();
         assert!(
             error.contains("expected backup 2") && error.contains("mounted"),
             "{error}"
@@ -103,15 +94,9 @@ mod tests {
             here: None,
             ..last(&place, 2)
         };
-        never.check_identity().unwrap();
-
+        never.check_presence().unwrap();
         drop(open(&root, Use::Writing).unwrap());
-        last(&place, 2).check_identity().unwrap();
-        let error = last(&place, 2).check(&[1], None).unwrap_err().to_string();
-        assert!(error.contains("found older ones"), "{error}");
-        last(&place, 2).check(&[1, 2], None).unwrap();
-        last(&place, 2).check(&[3], None).unwrap();
-        fs::remove_dir_all(&root).unwrap();
+        last(&place, 2).check_presence().unwrap();
     }
 
     #[test]
@@ -119,7 +104,7 @@ mod tests {
         let mut manifest = small(1, "00");
         manifest.host = "other.example.org".to_owned();
         let error = last("place", 1)
-            .check(&[1], Some(&manifest))
+            .check_host(Some(&manifest))
             .unwrap_err()
             .to_string();
         assert!(
@@ -127,6 +112,6 @@ mod tests {
             "{error}"
         );
         manifest.host = "mx.example.org".to_owned();
-        last("place", 1).check(&[1], Some(&manifest)).unwrap();
+        last("place", 1).check_host(Some(&manifest)).unwrap();
     }
 }

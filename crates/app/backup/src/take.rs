@@ -68,14 +68,14 @@ pub(crate) fn run(
     let place = absolute(place)?;
     let last = (!args.accept_place).then(|| Last::read(settings, &place));
     if let Some(last) = &last {
-        last.check_identity()?;
+        last.check_presence()?;
     }
     let repository = Repository::open(&place, Use::Writing, &ask)?;
     repository.clear_leftovers()?;
     let numbers = repository.numbers()?;
     let before = newest(&repository, &numbers);
     if let Some(last) = &last {
-        last.check(&numbers, before.as_ref())?;
+        last.check_host(before.as_ref())?;
     }
     let held = Held::take(settings)?;
     let made = now();
