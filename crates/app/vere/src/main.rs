@@ -11,7 +11,7 @@ mod roles;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use vere_process::outcome::Outcome;
@@ -33,22 +33,17 @@ fn main() -> ExitCode {
         return vere_mount::fstab::run(&words);
     }
     match vere_cli::run(vere_cli::parse(config_behind(arguments)), &ROLES) {
-        Ok(Outcome::Print(text)) => print(&text),
-        Ok(Outcome::Report(text, code)) => {
-            print(&text);
-            code
-        }
+        Ok(Outcome::Print(text)) => print(&text, ExitCode::SUCCESS),
+        Ok(Outcome::Report(text, code)) => print(&text, code),
         Ok(Outcome::Exit(code)) => code,
-        Err(failure) => {
-            // A failure to write the error text cannot be reported anywhere.
-            let _ = writeln!(
-                std::io::stderr(),
-                "vere: {}",
-                harmless(&failure.to_string())
-            );
-            ExitCode::FAILURE
-        }
+        Err(failure) => failed(&failure.to_string()),
     }
+}
+
+fn failed(text: &str) -> ExitCode {
+    // A failure to write the error text cannot be reported anywhere.
+    let _ = writeln!(io::stderr(), "vere: {}", harmless(text));
+    ExitCode::FAILURE
 }
 
 /// Moves `-c FILE` from before the command to behind the command, where each command with the option looks for the
@@ -69,16 +64,25 @@ fn config_behind(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// Prints a command's result; a closed reader (`| head`) is no failure.
-fn print(text: &str) -> ExitCode {
+/// Prints a command's result and returns the code of the command, or of a failure to print.
+fn print(text: &str, code: ExitCode) -> ExitCode {
     let text = harmless(text);
     let text = match colour::is_wanted() {
         true => Cow::Owned(colour::painted(&text)),
         false => text,
     };
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
-        _ => ExitCode::SUCCESS,
+    match write(&text, &mut io::stdout()) {
+        Ok(()) => code,
+        Err(error) => failed(&format!("standard output: {error}")),
+    }
+}
+
+/// Writes a text whole; a closed reader (`| head`) is no failure.
+fn write(text: &str, out: &mut impl io::Write) -> io::Result<()> {
+    // What follows the last line break stays in a buffer, whose errors at the exit nobody sees.
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
     }
 }
 
@@ -93,7 +97,24 @@ fn harmless(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{OsString, config_behind, harmless};
+    use std::fs::File;
+    use std::io::{ErrorKind, LineWriter};
+
+    use super::{OsString, config_behind, harmless, io, write};
+
+    #[test]
+    fn a_full_disk_is_a_failure_and_a_closed_reader_is_none() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        // As standard output does, the writer keeps what is behind the last line break.
+        let mut full = LineWriter::new(full);
+        for text in ["a line\n", "no line break"] {
+            let kind = write(text, &mut full).map_err(|error| error.kind());
+            assert_eq!(kind, Err(ErrorKind::StorageFull), "{text}");
+        }
+        let (reader, mut writer) = io::pipe().unwrap();
+        drop(reader);
+        assert!(write("a line\n", &mut writer).is_ok());
+    }
 
     #[test]
     fn what_other_hosts_say_does_not_steer_the_terminal() {

@@ -92,6 +92,22 @@ fn a_machine_without_ca_certificates_delivers_mail() {
     assert_has(&said, &parts);
 }
 
+/// `vere queue list` ended with an empty standard error, `vere status` even with 0.
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let system = System::start(&Options::default());
+    for words in [&["queue", "list"][..], &["status"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let mut command = vere();
+        command.args(words).arg("-c").arg(&system.config);
+        let output = command.stdout(full.expect("/dev/full")).output();
+        let output = output.expect("the command runs");
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_has(&said, &["vere: standard output: No space left on device"]);
+    }
+}
+
 #[test]
 fn other_settings_of_acme_take_effect_at_a_reload() {
     let options = |contact: &str| {
