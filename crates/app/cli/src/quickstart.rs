@@ -1,6 +1,7 @@
 //! `vere quickstart`: from an empty machine to a mail system with an account.
 
 mod bounds;
+mod certificate;
 pub(super) mod files;
 mod names;
 mod report;
@@ -92,29 +93,18 @@ pub(crate) fn run(args: &QuickstartArgs) -> Result<String, Failure> {
         true => public_addresses(),
         false => args.addresses.clone(),
     };
-    let parse = |plan: &Plan| Settings::parse(&plan.text(), &path.to_string_lossy());
-    plan.acme = match (args.acme, args.self_signed) {
-        (true, _) => true,
-        (_, true) => false,
-        _ => plan.root && files::is_free(HTTP) && names::leads_here(&parse(&plan)?, &addresses)?,
-    };
-    plan.web = plan.acme && plan.root && files::is_free(HTTP) && files::is_free(HTTPS);
-    if let Some(memory) = Memory::read() {
-        plan.fit(&memory)?;
-    }
+    choose(&mut plan, args, &addresses)?;
     plan.make_folders()?;
     plan.find_user();
-    let settings = parse(&plan)?;
-    if !plan.acme {
-        plan.make_certificate()?;
-    }
+    let settings = parsed(&plan)?;
+    plan.make_certificate()?;
     let password = fill(&create(&settings)?, &account)?;
     let keys = super::dkim::ensure(&settings, account.domain().as_str())?;
     plan.give_to_user()?;
     if let Some(drop_in) = plan.drop_in() {
         write_drop_in(&settings, &path, drop_in)?;
     }
-    plan.write(&plan.text())?;
+    plan.write()?;
     let report = Report {
         account: &account,
         hostname: &hostname,
@@ -134,6 +124,26 @@ pub(crate) fn run(args: &QuickstartArgs) -> Result<String, Failure> {
     } else {
         report.text()
     })
+}
+
+/// Chooses the kind of the certificate and the bounds. Writes nothing.
+fn choose(plan: &mut Plan, args: &QuickstartArgs, addresses: &[IpAddr]) -> Result<(), Failure> {
+    plan.acme = match (args.acme, args.self_signed) {
+        (true, _) => true,
+        (_, true) => false,
+        _ => plan.root && files::is_free(HTTP) && names::leads_here(&parsed(plan)?, addresses)?,
+    };
+    plan.web = plan.acme && plan.root && files::is_free(HTTP) && files::is_free(HTTPS);
+    plan.find_certificate()?;
+    match Memory::read() {
+        Some(memory) => plan.fit(&memory),
+        None => Ok(()),
+    }
+}
+
+fn parsed(plan: &Plan) -> Result<Settings, Failure> {
+    let path = plan.config();
+    Ok(Settings::parse(&plan.text(), &path.to_string_lossy())?)
 }
 
 /// Adds domain, account, roles and the account for reports to the directory, where missing. Returns the password of the

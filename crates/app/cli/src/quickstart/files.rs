@@ -17,6 +17,7 @@ use crate::config::memory::DROP_IN;
 use vere_process::failure::Failure;
 
 use super::bounds::{self, Bounds};
+use super::certificate::{Pair, State};
 use super::user::{self, Found};
 
 /// Where the services listen.
@@ -92,6 +93,9 @@ pub(super) struct Plan {
     /// Whether the web server for mail programs and other systems listens.
     pub(super) web: bool,
     pub(super) root: bool,
+    pub(super) certificate: State,
+    /// For the operator: the earlier files, which are kept.
+    pub(super) notes_on_kept: Vec<String>,
     found: Found,
     /// Bounds for the memory of the machine.
     bounds: Bounds,
@@ -132,6 +136,8 @@ impl Plan {
             acme: false,
             web: false,
             root,
+            certificate: State::Missing,
+            notes_on_kept: Vec::new(),
             found: Found::default(),
             bounds: Bounds::DEFAULT,
             note_on_memory: None,
@@ -239,17 +245,30 @@ impl Plan {
         }
     }
 
-    /// Creates a self-signed certificate, unless a certificate already exists. Between mail systems, which encrypt
-    /// without verifying the signer, such a certificate suffices.
-    pub(super) fn make_certificate(&self) -> Result<(), Failure> {
-        let (certificate, key) = (self.dir.join("tls/cert.pem"), self.dir.join("tls/key.pem"));
-        if certificate.exists() && key.exists() {
+    /// The files of the certificate, where Let's Encrypt does not issue it.
+    pub(super) fn pair(&self) -> Pair {
+        Pair::below(&self.dir.join("tls"))
+    }
+
+    /// Looks for a certificate that is already there. Writes nothing.
+    ///
+    /// # Errors
+    /// When one of certificate and key is missing.
+    pub(super) fn find_certificate(&mut self) -> Result<(), Failure> {
+        if !self.acme {
+            self.certificate = self.pair().state(&self.hostname)?;
+        }
+        Ok(())
+    }
+
+    /// Creates a self-signed certificate, unless a usable certificate already exists. Between mail systems, which
+    /// encrypt without verifying the signer, such a certificate suffices.
+    pub(super) fn make_certificate(&mut self) -> Result<(), Failure> {
+        if self.acme || matches!(self.certificate, State::Own | State::Foreign(_)) {
             return Ok(());
         }
-        let (certificate_pem, key_pem) = self_signed(&self.hostname)
-            .map_err(|error| Failure::new(format!("cannot make a certificate: {error}")))?;
-        write_file(&key, &key_pem, 0o600)?;
-        write_file(&certificate, &certificate_pem, 0o644)
+        self.notes_on_kept.extend(self.pair().make(&self.hostname)?);
+        Ok(())
     }
 
     /// Gives the files of the system to its user.
@@ -273,17 +292,18 @@ impl Plan {
     }
 
     /// Writes the configuration; an existing configuration is kept beside the new file.
-    pub(super) fn write(&self, text: &str) -> Result<(), Failure> {
-        let path = self.config();
+    pub(super) fn write(&mut self) -> Result<(), Failure> {
+        let (path, text) = (self.config(), self.text());
         if path.exists() {
-            let kept = old(&path);
-            fs::rename(&path, &kept).map_err(|error| failed("keep", &kept, &error))?;
+            let kept = keep(&path)?;
+            let note = format!("the earlier settings are in {}", kept.display());
+            self.notes_on_kept.push(note);
         }
         // Passwords for next hops may be added to the file later.
         match &self.found.user {
-            None => write_file(&path, text, 0o600),
+            None => write_file(&path, &text, 0o600),
             Some(user) => {
-                write_file(&path, text, 0o640)?;
+                write_file(&path, &text, 0o640)?;
                 std::os::unix::fs::lchown(&path, None, Some(user.gid.as_raw()))
                     .map_err(|error| failed("change the group of", &path, &error))
             }
@@ -311,20 +331,33 @@ pub(super) fn is_free(port: u16) -> bool {
     }
 }
 
-/// Creates a certificate for a name, and its key, as PEM.
-fn self_signed(name: &str) -> Result<(String, String), rcgen::Error> {
-    let mut params = rcgen::CertificateParams::new([name.to_owned()])?;
-    params
-        .distinguished_name
-        .push(rcgen::DnType::CommonName, name);
-    let key = rcgen::KeyPair::generate()?;
-    let certificate = params.self_signed(&key)?;
-    Ok((certificate.pem(), key.serialize_pem()))
+/// The first free path to keep a file at: its name and `.old`, `.old.2`, `.old.3` and so on. A file that was kept
+/// before may be the only copy of edited settings.
+pub(crate) fn old(path: &Path) -> PathBuf {
+    let behind = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let mut kept = behind(".old");
+    let mut number = 1_u64;
+    while is_there(&kept) {
+        number += 1;
+        kept = behind(&format!(".old.{number}"));
+    }
+    kept
 }
 
-/// The path of an overwritten configuration.
-pub(crate) fn old(path: &Path) -> PathBuf {
-    path.with_extension("toml.old")
+/// Moves a file to a free path beside it, and returns that path.
+pub(super) fn keep(path: &Path) -> Result<PathBuf, Failure> {
+    let kept = old(path);
+    fs::rename(path, &kept).map_err(|error| failed("keep", path, &error))?;
+    Ok(kept)
+}
+
+/// Whether a path is in use, also by a link that leads nowhere.
+pub(super) fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 /// A basic string of TOML; control characters were refused.

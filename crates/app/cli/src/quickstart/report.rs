@@ -8,6 +8,7 @@ use vere_health::dns::records::{Place, REPORTS};
 use vere_ports::directory::{AccountName, DomainName};
 use vere_units::Secret;
 
+use super::certificate::State;
 use super::files::Plan;
 
 /// The files created, and the steps that remain for the user.
@@ -24,7 +25,15 @@ impl Report<'_> {
     fn next(&self) -> String {
         match self.plan.has_unit() {
             true => "systemctl enable --now vere".to_owned(),
-            false => format!("vere serve -c {}", quoted(&self.plan.config())),
+            false => self.command("serve"),
+        }
+    }
+
+    /// A command for this system, with its settings where the command might find none or others.
+    fn command(&self, words: &str) -> String {
+        match self.plan.has_unit() {
+            true => format!("vere {words}"),
+            false => format!("vere {words} -c {}", quoted(&self.plan.config())),
         }
     }
 
@@ -44,6 +53,7 @@ impl Report<'_> {
     /// The notes for the operator, without the DNS records.
     fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.trial().into_iter().collect();
+        notes.extend_from_slice(&self.plan.notes_on_kept);
         notes.extend(self.notes_on_names());
         notes.push(self.note_on_certificate());
         let [gateway, store, front] = self.plan.ports.all_metrics();
@@ -56,8 +66,9 @@ impl Report<'_> {
         notes.extend(self.plan.drop_in().map(|drop_in| {
             format!(
                 "{} limits the memory of the service by the bounds of these settings; make it again when limits \
-                 change: vere config memory --systemd",
-                drop_in.display()
+                 change: {}",
+                drop_in.display(),
+                self.command("config memory --systemd")
             )
         }));
         notes
@@ -67,39 +78,57 @@ impl Report<'_> {
         let (domain, hostname) = (self.account.domain(), self.hostname);
         let mut notes = vec![
             format!(
-                "mail is signed (DKIM) once the running system sees the two records of the keys in the DNS; vere dkim \
-                 list {domain} says why keys wait"
+                "mail is signed (DKIM) once the running system sees the two records of the keys in the DNS; see why keys \
+                 wait with: {}",
+                self.command(&format!("dkim list {domain}"))
             ),
             format!(
-                "once the records are published and the system runs, look for faults with: vere dns check {domain}; \
-                 print the records again with: vere dns records {domain}"
+                "once the records are published and the system runs, look for faults with: {}; print the records again \
+                 with: {}",
+                self.command(&format!("dns check {domain}")),
+                self.command(&format!("dns records {domain}"))
             ),
             format!(
                 "ask whoever gave you the IP address to let its reverse record (PTR) say {hostname}"
             ),
             format!(
-                "reports of other systems about mail in your name come to {REPORTS}@{domain}; sum them up with: vere \
-                 reports --account {REPORTS}@{domain}"
+                "reports of other systems about mail in your name come to {REPORTS}@{domain}; sum them up with: {}",
+                self.command(&format!("reports --account {REPORTS}@{domain}"))
             ),
         ];
         if self.place.addresses.is_empty() {
-            notes.push(
-                "no interface has a public address; behind NAT, say it: vere dns records --address IP"
-                    .to_owned(),
-            );
+            notes.push(format!(
+                "no interface has a public address; behind NAT, say it: {}",
+                self.command("dns records --address IP")
+            ));
         }
         notes
     }
 
     fn note_on_certificate(&self) -> String {
         let hostname = self.hostname;
-        match self.plan.acme {
-            true => format!(
+        let reload = self.command("reload");
+        if self.plan.acme {
+            return format!(
                 "Let's Encrypt issues the certificate, and you agree to its terms; port 80 of {hostname} must be reachable"
-            ),
-            false => format!(
+            );
+        }
+        let State::Foreign(problem) = &self.plan.certificate else {
+            return format!(
                 "the certificate is self-signed: mail programs will ask whether to trust it; once {hostname} leads \
-                 here, --acme --force gets one that they trust"
+                 here, add [acme] to the settings for a certificate that they trust, then: {reload}"
+            );
+        };
+        let certificate = self.plan.pair().certificate;
+        let note = format!(
+            "the certificate {} was there and remains in use",
+            certificate.display()
+        );
+        match problem {
+            None => note,
+            Some(problem) => format!(
+                "{note}, but {problem}, and mail programs will refuse it: replace the certificate and its key, or add \
+                 [acme] to the settings, then: {reload}"
             ),
         }
     }
@@ -112,9 +141,11 @@ impl Report<'_> {
             ..
         } = self;
         let trial = self.trial().map(|trial| trial + "\n\n");
+        let renewal = self.command(&format!("account passwd {account}"));
+        let as_before = format!("as before (the account was there; new one: {renewal})");
         let password = match self.password {
             Some(password) => password.expose().as_str(),
-            None => "as before (the account was there; new one: vere account passwd)",
+            None => &as_before,
         };
         let mut text = format!(
             "{}wrote {}\nmail is kept below {}\n\naccount   {account}\npassword  {password}\n\

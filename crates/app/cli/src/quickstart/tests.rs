@@ -2,6 +2,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use vere_directory::Login;
+use vere_net::tls::Leaf;
 use vere_smtp::address::AddrSpec;
 use vere_supervisor::roles::memory_bounds;
 
@@ -172,6 +173,144 @@ fn nothing_is_overwritten_without_force() {
         std::fs::read(dir.join("tls/cert.pem")).unwrap(),
         certificate
     );
+}
+
+/// The second run overwrote the settings that the first run had kept.
+#[test]
+fn settings_that_were_kept_are_never_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let mut args = args(dir, "you@example.org");
+    let first = started(&args);
+    assert!(!first["notes"].to_string().contains("earlier"), "{first}");
+    let config = dir.join("vere.toml");
+    args.force = true;
+    let names = ["vere.toml.old", "vere.toml.old.2", "vere.toml.old.3"];
+    for name in names {
+        std::fs::write(&config, format!("# before {name}\n")).unwrap();
+        args.force = false;
+        let refused = run(&args).unwrap_err().to_string();
+        let kept = dir.join(name).display().to_string();
+        assert!(refused.ends_with(&kept), "{refused}");
+        args.force = true;
+        let notes = started(&args)["notes"].to_string();
+        let said = format!("\"the earlier settings are in {kept}\"");
+        assert!(notes.contains(&said), "{notes}");
+    }
+    for name in names {
+        let kept = std::fs::read_to_string(dir.join(name)).unwrap();
+        assert_eq!(kept, format!("# before {name}\n"));
+    }
+    args.json = false;
+    let text = run(&args).unwrap();
+    let kept = dir.join("vere.toml.old.4");
+    let said = format!("\n- the earlier settings are in {}\n", kept.display());
+    assert!(text.contains(&said) && kept.exists(), "{text}");
+}
+
+/// A key without its certificate was overwritten.
+#[test]
+fn half_a_pair_of_certificate_and_key_is_refused() {
+    for (there, missing) in [("key.pem", "cert.pem"), ("cert.pem", "key.pem")] {
+        let folder = tempfile::tempdir().unwrap();
+        let tls = folder.path().join("tls");
+        std::fs::create_dir(&tls).unwrap();
+        std::fs::write(tls.join(there), "mine").unwrap();
+        let mut args = args(folder.path(), "you@example.org");
+        for force in [false, true] {
+            args.force = force;
+            let failure = run(&args).unwrap_err().to_string();
+            let [there, missing] = [there, missing].map(|name| tls.join(name));
+            assert!(
+                failure.contains(&format!("{}; found none", there.display()))
+                    && failure.contains(&format!("put it at {}", missing.display()))
+                    && failure.contains("away"),
+                "{failure}"
+            );
+        }
+        for folder in [folder.path(), tls.as_path()] {
+            assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);
+        }
+        assert_eq!(std::fs::read_to_string(tls.join(there)).unwrap(), "mine");
+        std::fs::remove_file(tls.join(there)).unwrap();
+        started(&args);
+    }
+}
+
+/// The certificate of the old name stayed.
+#[test]
+fn a_new_host_name_gets_a_new_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let tls = folder.path().join("tls");
+    let names = |file: &str| Leaf::of_file(&tls.join(file)).unwrap().names;
+    let mut args = args(folder.path(), "you@example.org");
+    started(&args);
+    assert_eq!(names("cert.pem"), ["mail.example.org"]);
+    let key = std::fs::read(tls.join("key.pem")).unwrap();
+    args.force = true;
+    args.hostname = Some("MX.example.net".to_owned());
+    let value = started(&args);
+    assert_eq!(names("cert.pem"), ["mx.example.net"]);
+    assert_eq!(names("cert.pem.old"), ["mail.example.org"]);
+    assert_eq!(std::fs::read(tls.join("key.pem.old")).unwrap(), key);
+    let notes = value["notes"].to_string();
+    for words in ["did not name mx.example.net", "cert.pem.old", "key.pem.old"] {
+        assert!(notes.contains(words), "{notes}");
+    }
+    let file = std::fs::metadata(tls.join("key.pem")).unwrap();
+    assert_eq!(file.permissions().mode() & 0o077, 0);
+    started(&args);
+    assert!(!tls.join("cert.pem.old.2").exists(), "the name is the same");
+}
+
+#[test]
+fn a_certificate_from_elsewhere_stays_with_a_note() {
+    let folder = tempfile::tempdir().unwrap();
+    let tls = folder.path().join("tls");
+    std::fs::create_dir(&tls).unwrap();
+    let made = rcgen::generate_simple_self_signed(["mx.example.net".to_owned()]).unwrap();
+    let certificate = made.cert.pem();
+    std::fs::write(tls.join("cert.pem"), &certificate).unwrap();
+    std::fs::write(tls.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    let mut args = args(folder.path(), "you@example.org");
+    let notes = started(&args)["notes"].to_string();
+    for words in [
+        "was there and remains in use, but it does not name mail.example.org",
+        "vere reload",
+    ] {
+        assert!(notes.contains(words), "{notes}");
+    }
+    args.force = true;
+    args.hostname = Some("mx.example.net".to_owned());
+    let notes = started(&args)["notes"].to_string();
+    assert!(notes.contains("was there and remains in use\""), "{notes}");
+    let found = std::fs::read_to_string(tls.join("cert.pem")).unwrap();
+    assert_eq!(found, certificate);
+    assert_eq!(std::fs::read_dir(&tls).unwrap().count(), 2);
+}
+
+/// The commands of the notes found no configuration, or that of another system.
+#[test]
+fn printed_commands_name_the_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut args = args(folder.path(), "you@example.org");
+    started(&args);
+    (args.force, args.json) = (true, false);
+    let text = run(&args).unwrap();
+    let config = folder.path().join("vere.toml").display().to_string();
+    for words in [
+        "dkim list example.org",
+        "dns check example.org",
+        "dns records example.org",
+        "reports --account reports@example.org",
+        "account passwd you@example.org",
+        "reload",
+        "serve",
+    ] {
+        let command = format!("vere {words} -c {config}");
+        assert!(text.contains(&command), "{command} in {text}");
+    }
+    assert!(!text.contains("--acme --force"), "{text}");
 }
 
 #[test]
