@@ -1,15 +1,20 @@
 //! The log at a collector of OpenTelemetry, by OTLP/HTTP: what arrives has the form of the standard, and a collector that holds still holds
 //! nothing else up.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::Command;
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::harness::{Hook, Options, Session, System, answer, output_of, program, skip};
+use crate::harness::{
+    Child, Hook, Options, Session, System, answer, free_address, output_of, program, skip,
+    wait_until,
+};
 
 /// The body of a request to `/v1/logs`.
 fn request(stream: TcpStream) -> Option<(BufReader<TcpStream>, String)> {
@@ -115,6 +120,57 @@ fn read_by_the_standard(bodies: &[String]) {
         assert!(read.status.success(), "{read:?}");
         let text = String::from_utf8_lossy(&read.stdout).into_owned();
         assert_eq!(text.lines().count(), records(body).len(), "{text}");
+    }
+}
+
+/// A collector that prints every record behind an address; absent where it is not built.
+fn official_collector(folder: &Path, address: SocketAddr) -> Option<Child> {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/test-tools");
+    let built = tools.join("bin/otelcol");
+    if !built.is_file() {
+        skip("otlp", "scripts/build-otelcol.sh builds the collector");
+        return None;
+    }
+    let settings = format!(
+        "receivers: {{otlp: {{protocols: {{http: {{endpoint: \"{address}\"}}}}}}}}\n\
+         exporters: {{debug: {{verbosity: detailed}}}}\n\
+         service:\n  telemetry: {{metrics: {{level: none}}}}\n  \
+         pipelines: {{logs: {{receivers: [otlp], exporters: [debug]}}}}\n"
+    );
+    fs::write(folder.join("settings.yaml"), settings).expect("room");
+    let mut command = Command::new(built);
+    command.arg("--config").arg(folder.join("settings.yaml"));
+    let log = fs::File::create(folder.join("log")).expect("room");
+    let log = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log);
+    let collector = Child::spawn(log);
+    wait_until("the collector", || TcpStream::connect(address).is_ok());
+    Some(collector)
+}
+
+#[test]
+fn the_official_collector_takes_the_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let address = free_address();
+    let Some(_collector) = official_collector(folder.path(), address) else {
+        return;
+    };
+    let system =
+        System::start(&Options::default().set("log.otlp", &format!("\"http://{address}\"")));
+    let id = system.submit_about("a@example.net", &["alice@example.org"], "one");
+    let log = || fs::read_to_string(folder.path().join("log")).expect("a log");
+    wait_until("the records of the message", || {
+        log().contains(&format!("-> queue_id: Str({id})"))
+    });
+    let log = log();
+    for part in [
+        "-> service.name: Str(veredarius)",
+        "-> vere.role: Str(gateway)",
+        "SeverityNumber: Info(9)",
+    ] {
+        assert!(log.contains(part), "{part} in {log}");
     }
 }
 
