@@ -58,6 +58,13 @@ pub enum SupervisorError {
         /// What the system said.
         source: io::Error,
     },
+    /// Root would leave files in the data directory of another user, who could not use them.
+    DataOfAnother {
+        /// The directory.
+        path: PathBuf,
+        /// The owner's name, or number.
+        owner: String,
+    },
     /// Another system runs on the data directory.
     DataInUse {
         /// The directory.
@@ -140,6 +147,13 @@ impl fmt::Display for SupervisorError {
             Self::DataDirectory { path, source } => {
                 write!(f, "data directory {}: {source}", path.display())
             }
+            Self::DataOfAnother { path, owner } => write!(
+                f,
+                "data directory {}: expected a directory of root, since root starts the system and no `user` is set; found \
+                 a directory of {owner}, who could not use the new files: start the system as {owner}, or set `user` in the \
+                 settings",
+                path.display()
+            ),
             Self::DataInUse { path, holder } => {
                 write!(f, "data folder {} is in use by ", path.display())?;
                 match holder {
@@ -194,6 +208,7 @@ impl Error for SupervisorError {
             Self::FilesWrong { .. }
             | Self::UserUnknown { .. }
             | Self::Unsaid(_)
+            | Self::DataOfAnother { .. }
             | Self::DataInUse { .. }
             | Self::DataIncomplete { .. }
             | Self::ExecutableUnreachable { .. }

@@ -65,7 +65,7 @@ use watch::{Event, Plan, Watch};
 ///
 /// # Errors
 ///
-/// When another system has the data directory, a port is taken, root cannot be given up, a directory cannot be made, or a role ends three
+/// When another system has the data directory, root without `user` found a data directory of another user, a port is taken, root cannot be given up, a directory cannot be made, or a role ends three
 /// times without ever being ready. Roles already started are stopped before the error is returned.
 pub fn run(
     settings: Arc<Settings>,
@@ -112,6 +112,7 @@ pub fn run_with(
     privileges::raise_descriptor_limit();
     let config_path = &std::path::absolute(config_path)
         .map_err(SupervisorError::system("find the working directory"))?;
+    privileges::refuse_data_of_another(&settings)?;
     privileges::make_data(&settings)?;
     // Before any access to sockets or settings of a system that may be running already.
     let _lock = DataLock::take(&settings.data)?;

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, lchown};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, lchown};
 use std::path::Path;
 
 use nix::dir::Dir;
@@ -12,7 +12,7 @@ use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{
-    AccessFlags, User, access, fchown, fchownat, geteuid, initgroups, setgid, setuid,
+    AccessFlags, Uid, User, access, fchown, fchownat, geteuid, initgroups, setgid, setuid,
 };
 use vere_settings::Settings;
 
@@ -56,6 +56,29 @@ pub(super) fn prepare(settings: &Settings, executable: &Path) -> Result<(), Supe
         user: user.clone(),
         path: executable.to_owned(),
     })
+}
+
+/// Refuses to run as root in the data directory of another user: its system could not use what root writes there. Root
+/// with `user` gives all files to that user, which may be root.
+pub(super) fn refuse_data_of_another(settings: &Settings) -> Result<(), SupervisorError> {
+    if settings.user.is_some() || !geteuid().is_root() {
+        return Ok(());
+    }
+    let path = &settings.data;
+    // A missing directory is made later, and belongs to root.
+    let owner = fs::metadata(path).map_or(0, |about| about.uid());
+    match owner {
+        0 => Ok(()),
+        owner => Err(SupervisorError::DataOfAnother {
+            path: path.clone(),
+            owner: named(owner),
+        }),
+    }
+}
+
+fn named(uid: u32) -> String {
+    let known = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    known.map_or_else(|| format!("user {uid}"), |user| user.name)
 }
 
 /// Makes a missing data directory; an existing directory remains unchanged.
@@ -182,8 +205,6 @@ fn refused(user: &str, step: &'static str, errno: nix::errno::Errno) -> Supervis
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt as _;
-
     use super::*;
 
     #[test]
@@ -220,6 +241,30 @@ mod tests {
         let owner = |path: &Path| fs::metadata(path).unwrap().uid();
         assert_eq!(owner(&data.join("spool")), nobody.uid.as_raw());
         assert_eq!(owner(&folder.path().join("above")), 0);
+    }
+
+    /// One start as root left files with which the user's system did not start any more.
+    #[test]
+    fn root_without_a_user_leaves_the_data_of_others_alone() {
+        if !geteuid().is_root() {
+            return; // Only root may give files away.
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let settings = |user: &str| {
+            let text =
+                format!("version = 1\nhostname = \"mx.example.org\"\ndata = {data:?}\n{user}");
+            Settings::parse(&text, "vere.toml").unwrap()
+        };
+        let refused = |user: &str| refuse_data_of_another(&settings(user)).err();
+        assert!(refused("").is_none(), "a missing directory is made");
+        fs::create_dir(&data).unwrap();
+        assert!(refused("").is_none(), "root's own");
+        lchown(&data, Some(4_000_000), Some(4_000_000)).unwrap();
+        let text = refused("").unwrap().to_string();
+        let end = "start the system as user 4000000, or set `user` in the settings";
+        assert!(text.ends_with(end), "{text}");
+        assert!(refused("user = \"nobody\"\n").is_none());
     }
 
     #[test]

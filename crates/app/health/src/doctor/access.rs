@@ -1,12 +1,13 @@
 //! Owners and permissions of settings, keys, passwords and data.
 
+use std::collections::VecDeque;
 use std::ffi::CString;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{Gid, User, getgrouplist};
+use nix::unistd::{Gid, Uid, User, getgrouplist};
 use vere_settings::{DirectoryStore, Settings};
 
 use crate::figures::counted;
@@ -15,6 +16,10 @@ use crate::row::Row;
 const CHECK: &str = "permissions";
 /// The most files with keys.
 const KEYS_MAX: usize = 10_000;
+/// The most entries below the data directory whose owners are compared, those near the top first.
+const ENTRIES_MAX: usize = 20_000;
+/// The directory of file systems for rescued files, which belongs to root.
+const RESCUED: &str = "lost+found";
 
 /// A user with groups.
 struct Reader {
@@ -26,7 +31,10 @@ struct Reader {
 impl Reader {
     /// The user of the system. `None`: the user of the command.
     fn find(name: &str) -> Option<Self> {
-        let user = User::from_name(name).ok()??;
+        Self::of(User::from_name(name).ok()??)
+    }
+
+    fn of(user: User) -> Option<Self> {
         let name = CString::new(user.name.as_str()).ok()?;
         let groups = getgrouplist(&name, user.gid).unwrap_or_else(|_| vec![user.gid]);
         Some(Self {
@@ -85,6 +93,7 @@ pub(super) fn rows(
             .filter_map(|path| row(path, Holds::Secrets, reader)),
     );
     rows.extend(data(&settings.data, reader));
+    rows.extend(foreign(&settings.data, reader));
     if rows.is_empty() {
         let count = seen.iter().filter(|path| path.exists()).count() + 1;
         rows.push(Row::ok(
@@ -170,6 +179,69 @@ fn data(directory: &Path, reader: Option<&Reader>) -> Option<Row> {
     })
 }
 
+/// Files below the data directory of another user than the directory's: a start or a command as root has left them.
+fn foreign(directory: &Path, reader: Option<&Reader>) -> Option<Row> {
+    let owner = fs::metadata(directory).ok()?.uid();
+    // Root can use every file; a directory of the wrong user has a row already.
+    if owner == 0 || reader.is_some_and(|reader| reader.uid != owner) {
+        return None;
+    }
+    let found = of_others(directory, owner);
+    let (path, about) = found.first()?;
+    let user = User::from_uid(Uid::from_raw(owner)).ok().flatten();
+    let name = user.as_ref().map(|user| user.name.clone());
+    let name = name.unwrap_or_else(|| owner.to_string());
+    let text = format!(
+        "{} below {} not owned by {name}, such as {} (user {})",
+        counted(found.len() as u64, "file"),
+        directory.display(),
+        path.display(),
+        about.uid()
+    );
+    let remedy = format!(
+        "while the system is stopped: chown -R {name}: {}",
+        directory.display()
+    );
+    let reader = user.and_then(Reader::of).unwrap_or(Reader {
+        name,
+        uid: owner,
+        groups: Vec::new(),
+    });
+    let is_readable = found.iter().all(|(_, about)| reader.may_read(about));
+    Some(match is_readable {
+        true => Row::warning(CHECK, text, remedy),
+        false => Row::critical(CHECK, text, remedy),
+    })
+}
+
+/// The entries of other users than `owner`, among the first [`ENTRIES_MAX`]. Links are an administrator's.
+fn of_others(directory: &Path, owner: u32) -> Vec<(PathBuf, Metadata)> {
+    let mut found = Vec::new();
+    let mut waiting = VecDeque::from([directory.to_owned()]);
+    let mut left = ENTRIES_MAX;
+    while let Some(folder) = waiting.pop_front().filter(|_| left > 0) {
+        // Not every user may look into every directory.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            let about = entry.metadata().ok();
+            let is_meant = |about: &Metadata| !about.is_symlink() && entry.file_name() != RESCUED;
+            let Some(about) = about.filter(is_meant) else {
+                continue;
+            };
+            if about.is_dir() {
+                waiting.push_back(entry.path());
+            }
+            if about.uid() != owner {
+                found.push((entry.path(), about));
+            }
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
@@ -245,6 +317,38 @@ mod tests {
         private("data", 0o755);
         let levels: Vec<Level> = found(false).iter().map(|row| row.level).collect();
         assert_eq!(levels, [Level::Critical, Level::Warning]);
+    }
+
+    /// After one start as root, the system of the directory's user did not start.
+    #[test]
+    fn files_of_root_in_the_data_of_a_user_are_found() {
+        use std::os::unix::fs::{lchown, symlink};
+        if !nix::unistd::geteuid().is_root() {
+            return; // Only root may give files away.
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        fs::create_dir_all(data.join("spool/a")).unwrap();
+        fs::write(data.join("own"), "x").unwrap();
+        for path in ["", "spool", "spool/a", "own"] {
+            lchown(data.join(path), Some(4_000_000), Some(4_000_000)).unwrap();
+        }
+        symlink("/", data.join("link")).unwrap();
+        fs::create_dir(data.join(RESCUED)).unwrap();
+        assert_eq!(foreign(&data, None), None);
+        let path = data.join("spool/a/log");
+        fs::write(&path, "x").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let row = foreign(&data, None).unwrap();
+        assert_eq!(row.level, Level::Warning);
+        let end = format!("not owned by 4000000, such as {} (user 0)", path.display());
+        assert!(row.text.starts_with("1 file below "), "{row:?}");
+        assert!(row.text.ends_with(&end), "{row:?}");
+        assert!(row.remedy.unwrap().contains("chown -R 4000000: "));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(foreign(&data, None).unwrap().level, Level::Critical);
+        lchown(&data, Some(0), Some(0)).unwrap();
+        assert_eq!(foreign(&data, None), None, "root can use every file");
     }
 
     #[test]
