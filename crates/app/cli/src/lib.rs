@@ -352,7 +352,7 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Serve { config } => return serve(&config),
         Command::Reload { config, args } => return reload::run(&args, &config.load()?.1),
         Command::Status { config, args } => {
-            return Ok(status::run(&args, || Ok(config.load()?.1)));
+            return Ok(status::run(&args, || config.load()));
         }
         Command::Doctor { config, args } => return doctor::run(&args, || config.find()),
         Command::SupportBundle { config, args } => {

@@ -11,15 +11,16 @@ pub mod records;
 mod served;
 mod show;
 mod subject;
+mod wait;
 mod web;
 
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use tokio::time::timeout_at;
 use vere_net::resolver::{Resolver, ResolverOptions};
 use vere_outbound::Outbound;
 use vere_process::failure::Failure;
@@ -32,6 +33,8 @@ use crate::row::Row;
 use subject::Subject;
 pub use subject::public_addresses;
 use subject::{domains, lower};
+pub(crate) use wait::{Notice, PATIENCE};
+use wait::{Progress, Source};
 
 /// Exit code when something is to be mended.
 const FINDINGS: u8 = 3;
@@ -77,13 +80,13 @@ pub struct CheckArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// When no domain is known, or the settings cannot be used.
+/// When the domain is no domain, no domain is known, or the settings cannot be used.
 pub fn run(command: &DnsCommand, settings: &Arc<Settings>) -> Result<Outcome, Failure> {
     let args = match command {
         DnsCommand::Check(args) => args,
         DnsCommand::Records(args) => return records::run(args, settings),
     };
-    let checked = checked(args, settings, None)?;
+    let checked = checked(args, settings, None, &Notice::new(args.json))?;
     let has_findings = checked
         .iter()
         .any(|(_, rows)| rows.iter().any(|row| row.level > Level::Ok));
@@ -98,14 +101,14 @@ pub fn run(command: &DnsCommand, settings: &Arc<Settings>) -> Result<Outcome, Fa
     Ok(Outcome::Report(text, code))
 }
 
-/// The results of every local domain, for `vere doctor`. The looks end after `patience`, and the last domain says so.
+/// The results of every local domain, for `vere doctor`. The looks end after [`PATIENCE`] in all, and the last domain says so.
 ///
 /// # Errors
 /// When no domain is known, or the settings cannot be used.
 pub(crate) fn examined(
     settings: &Arc<Settings>,
     addresses: &[IpAddr],
-    patience: Duration,
+    notice: &Notice,
 ) -> Result<Vec<(String, Vec<Row>)>, Failure> {
     let args = CheckArgs {
         domain: None,
@@ -115,35 +118,53 @@ pub(crate) fn examined(
         probe: PROBE.to_owned(),
         json: false,
     };
-    checked(&args, settings, Some(patience))
+    checked(&args, settings, Some(PATIENCE), notice)
 }
 
+/// Checks the domains, within `whole` if given. Each may take [`PATIENCE`], and the first that takes longer is the last. Waits
+/// for silent name servers share that time, so that they end the command after a minute however many domains there are.
 fn checked(
     args: &CheckArgs,
     settings: &Arc<Settings>,
-    patience: Option<Duration>,
+    whole: Option<Duration>,
+    notice: &Notice,
 ) -> Result<Vec<(String, Vec<Row>)>, Failure> {
     let domains = domains(args.domain.as_deref(), settings)?;
     let outbound = crate::outward::outbound(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let until = patience.map(|patience| Instant::now() + patience);
+    let end = whole.map(|whole| Instant::now() + whole);
+    let mut left = PATIENCE;
     let mut checked = Vec::new();
-    for domain in domains {
+    let mut domains = domains.into_iter();
+    while let Some(domain) = domains.next() {
         let mut subject = subject(args, settings, domain.clone())?;
-        let whole = all(&mut subject, args, &outbound);
-        let rows = match until {
-            None => Some(runtime.block_on(whole)),
-            Some(until) => runtime.block_on(async { timeout_at(until.into(), whole).await.ok() }),
+        let begun = Instant::now();
+        let until = end.map_or(begun + left, |end| end.min(begun + left));
+        let given = args.domain.as_ref();
+        let stranger = given.and_then(|_| subject::stranger(&domain, settings));
+        let mut rows: Vec<Row> = stranger.into_iter().collect();
+        let source = Cell::new(Source::NameServers);
+        let answered = {
+            let progress = Progress {
+                rows: &mut rows,
+                source: &source,
+            };
+            let tell = || notice.tell(&domain, source.get());
+            let checks = all(&mut subject, args, &outbound, progress);
+            runtime.block_on(async { wait::in_time(checks, until, tell).await })
         };
-        let Some(rows) = rows else {
-            let remedy = format!("vere dns check {domain}");
-            let row = Row::warning("dns", "the DNS did not answer in time", remedy);
-            checked.push((domain, vec![row]));
-            break;
-        };
+        let took = begun.elapsed();
+        match answered {
+            Some(true) => {}
+            Some(false) => left = left.saturating_sub(took),
+            None => rows.push(wait::late(&domain, source.get(), took, domains.len())),
+        }
         checked.push((domain, rows));
+        if answered.is_none() {
+            break;
+        }
     }
     Ok(checked)
 }
@@ -225,8 +246,8 @@ fn validating(settings: &Settings) -> Option<Resolver> {
 }
 
 /// All checks that look at records only.
-async fn records(subject: &Subject) -> Vec<Row> {
-    let mut rows = names::host(subject).await;
+async fn records(subject: &Subject, rows: &mut Vec<Row>) {
+    rows.extend(names::host(subject).await);
     rows.extend(names::reverse(subject).await);
     rows.extend(names::exchangers(subject).await);
     rows.extend(policies::spf(subject).await);
@@ -236,23 +257,34 @@ async fn records(subject: &Subject) -> Vec<Row> {
     rows.extend(names::services(subject).await);
     rows.extend(web::names(subject).await);
     rows.extend(names::lists(subject).await);
-    rows
 }
 
-async fn all(subject: &mut Subject, args: &CheckArgs, outbound: &Outbound) -> Vec<Row> {
+/// Returns whether the name servers answer; without an answer nothing else is asked.
+async fn all(
+    subject: &mut Subject,
+    args: &CheckArgs,
+    outbound: &Outbound,
+    Progress { rows, source }: Progress<'_>,
+) -> bool {
+    if let Some(row) = wait::silence(subject).await {
+        rows.push(row);
+        return false;
+    }
     if let Some(authority) = subject.authority.as_mut().filter(|_| !args.records_only) {
         authority.ask().await;
     }
     let subject = &*subject;
-    let mut rows = records(subject).await;
+    records(subject, rows).await;
+    source.set(Source::Hosts);
     if !args.records_only {
-        rows.extend(policies::mta_sts(subject, outbound).await);
-        rows.extend(web::certificates(subject).await);
+        // First the connections that matter most: the time may be over before the others.
         rows.extend(connections::incoming(subject, outbound).await);
         rows.push(connections::outgoing(&args.probe, outbound).await);
+        rows.extend(policies::mta_sts(subject, outbound).await);
+        rows.extend(web::certificates(subject).await);
     }
     rows.extend(dane::rows(subject, !args.records_only).await);
-    rows
+    true
 }
 
 #[cfg(test)]

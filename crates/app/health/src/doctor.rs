@@ -14,14 +14,14 @@ mod unit;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_settings::Settings;
 
-use crate::dns;
+use crate::dns::{self, Notice};
+use crate::nodes;
 use crate::row::Row;
 use crate::status;
 
@@ -29,9 +29,6 @@ pub(crate) use config::Config;
 pub(crate) use section::{Section, level};
 pub(crate) use show::in_json;
 use unit::Unit;
-
-/// Longest time for the look-ups and connections of all domains.
-const DNS_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The scope of the examination.
 #[derive(Debug, Args)]
@@ -62,7 +59,8 @@ pub fn run(
     let config = Config::load(find());
     let mut sections = local(&config);
     if let Some(settings) = config.settings.as_ref().filter(|_| !args.no_dns) {
-        sections.extend(domains(settings, &args.address, DNS_PATIENCE));
+        let notice = Notice::new(args.json || args.quiet);
+        sections.extend(domains(settings, &args.address, &notice));
     }
     let level = level(&sections);
     let text = match args.json {
@@ -79,19 +77,25 @@ pub(crate) fn local(config: &Config) -> Vec<Section> {
         rows,
     };
     let settings = config.settings.as_deref();
-    let unit = Unit::asked();
+    let nodes = settings.map(nodes::alone).unwrap_or_default();
+    let unit_name = unit::name(nodes.first());
+    let unit = Unit::asked(&unit_name);
     let unit = unit.as_ref();
     let of_unit = unit.filter(|_| config.path.as_deref().is_some_and(unit::is_unit_of));
+    let running = |settings| running(settings, config.path.as_deref());
     let (system, pid) = settings.map(running).unwrap_or_default();
     let mut machine = clock::rows(settings);
     machine.extend(kernel::rows(settings));
-    machine.extend(config.path.as_deref().map(|path| unit::row(unit, path)));
+    let unit_row = |path| unit::row(&unit_name, unit, path);
+    machine.extend(config.path.as_deref().map(unit_row));
     let user = unit::user(settings, of_unit);
     machine.push(unit::user_row(user.as_deref()));
     if let (Some(settings), Some(path)) = (settings, &config.path) {
         machine.extend(disk::rows(settings));
         machine.extend(limits::memory(settings, of_unit, pid.is_some()));
-        machine.push(limits::descriptors(settings, of_unit, pid));
+        // The connections of the settings are those of a gateway.
+        let descriptors = || limits::descriptors(settings, of_unit, pid);
+        machine.extend(nodes.is_empty().then(descriptors));
         machine.extend(ports::rows(settings, pid.is_some()));
         machine.extend(access::rows(
             path,
@@ -109,8 +113,8 @@ pub(crate) fn local(config: &Config) -> Vec<Section> {
 }
 
 /// The findings of `vere status`, and the process of a running supervisor.
-fn running(settings: &Settings) -> (Vec<Row>, Option<u32>) {
-    match status::rows(settings) {
+fn running(settings: &Settings, file: Option<&Path>) -> (Vec<Row>, Option<u32>) {
+    match status::rows(settings, file) {
         Ok(found) => found,
         Err(failure) => {
             let row = Row::critical(
@@ -123,13 +127,16 @@ fn running(settings: &Settings) -> (Vec<Row>, Option<u32>) {
     }
 }
 
-/// The checks of `vere dns check` for every local domain.
+/// The checks of `vere dns check` for every local domain; a machine with spool nodes alone has no domains.
 pub(crate) fn domains(
     settings: &Arc<Settings>,
     addresses: &[IpAddr],
-    patience: Duration,
+    notice: &Notice,
 ) -> Vec<Section> {
-    match dns::examined(settings, addresses, patience) {
+    if !nodes::alone(settings).is_empty() {
+        return Vec::new();
+    }
+    match dns::examined(settings, addresses, notice) {
         Ok(checked) => checked
             .into_iter()
             .map(|(domain, rows)| Section { name: domain, rows })

@@ -17,6 +17,7 @@ use vere_process::outcome::Outcome;
 use vere_settings::Settings;
 
 use crate::figures::counted;
+use crate::starting::OF_UNITS;
 
 /// How long the supervisor may take to read and check the file.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -67,7 +68,8 @@ fn asked<T: serde::de::DeserializeOwned>(
 ) -> Result<T, Failure> {
     ask_supervisor(socket, request, patience)?.ok_or_else(|| {
         Failure::new(format!(
-            "no system is running (nobody listens on {})",
+            "no system is running (nobody listens on {}): start it with: systemctl start vere, or, for other settings than \
+             {OF_UNITS}: vere serve -c FILE",
             socket.display()
         ))
     })
@@ -196,5 +198,6 @@ mod tests {
         };
         let failure = run(&args, &settings).unwrap_err().to_string();
         assert!(failure.starts_with("no system is running"), "{failure}");
+        assert!(failure.contains("systemctl start vere"), "{failure}");
     }
 }

@@ -2,10 +2,11 @@
 
 mod facts;
 mod findings;
+mod orders;
 mod show;
 
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Args;
 use vere_process::failure::Failure;
@@ -13,6 +14,7 @@ use vere_process::outcome::Outcome;
 use vere_settings::Settings;
 
 use crate::finding::Level;
+use crate::loaded::Loaded;
 use crate::row::Row;
 
 /// Exit code for an unknown state, as monitoring plugins have it.
@@ -41,8 +43,11 @@ impl Level {
 }
 
 /// Runs the command; `load` reads the settings. The exit codes are those of monitoring plugins: 0 OK, 1 warning, 2 critical, 3 unknown.
-pub fn run(args: &StatusArgs, load: impl FnOnce() -> Result<Arc<Settings>, Failure>) -> Outcome {
-    match load().and_then(|settings| look(args, &settings)) {
+pub fn run<L: Into<Loaded>>(
+    args: &StatusArgs,
+    load: impl FnOnce() -> Result<L, Failure>,
+) -> Outcome {
+    match load().and_then(|loaded| look(args, &loaded.into())) {
         Ok((text, level)) => Outcome::Report(text, level.code()),
         Err(failure) => {
             let text = match args.json {
@@ -57,12 +62,16 @@ pub fn run(args: &StatusArgs, load: impl FnOnce() -> Result<Arc<Settings>, Failu
     }
 }
 
-/// The findings as rows, with rows for what is as it should be; and the process of a running supervisor.
+/// The findings as rows, with rows for what is as it should be; and the process of a running supervisor. `file` has the
+/// settings.
 ///
 /// # Errors
 /// When the supervisor is there and gives no usable answer.
-pub(crate) fn rows(settings: &Settings) -> Result<(Vec<Row>, Option<u32>), Failure> {
-    let facts = facts::gather(settings)?;
+pub(crate) fn rows(
+    settings: &Settings,
+    file: Option<&Path>,
+) -> Result<(Vec<Row>, Option<u32>), Failure> {
+    let facts = facts::gather(settings, file)?;
     let mut rows: Vec<Row> = findings::of(&facts).into_iter().map(Row::from).collect();
     if rows.is_empty() {
         rows.push(Row::ok("status", show::healthy(&facts)));
@@ -76,14 +85,14 @@ pub(crate) fn rows(settings: &Settings) -> Result<(Vec<Row>, Option<u32>), Failu
 /// # Errors
 /// When the supervisor is there and gives no usable answer, or a fact has no form in JSON.
 pub(crate) fn in_json(settings: &Settings) -> Result<String, Failure> {
-    let facts = facts::gather(settings)?;
+    let facts = facts::gather(settings, None)?;
     let findings = findings::of(&facts);
     let level = findings.iter().map(|one| one.level).max();
     show::in_json(&facts, &findings, level.unwrap_or(Level::Ok))
 }
 
-fn look(args: &StatusArgs, settings: &Settings) -> Result<(String, Level), Failure> {
-    let facts = facts::gather(settings)?;
+fn look(args: &StatusArgs, loaded: &Loaded) -> Result<(String, Level), Failure> {
+    let facts = facts::gather(&loaded.settings, loaded.file.as_deref())?;
     let findings = findings::of(&facts);
     let level = findings
         .iter()

@@ -11,6 +11,7 @@ use vere_settings::Settings;
 
 use super::args::{BundleArgs, Further};
 use super::{facts, folders, journal, metrics};
+use crate::dns::{self, Notice};
 use crate::doctor::{self, Section};
 use crate::status;
 
@@ -18,8 +19,6 @@ use crate::status;
 const PART_MAX: usize = 4 << 20;
 /// Longest time for a part.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Longest time for the DNS of all domains.
-const DNS_PATIENCE: Duration = Duration::from_secs(60);
 /// Queues in the bundle, and held messages.
 const QUEUES_MAX: usize = 1_000;
 /// The end of a shortened text.
@@ -141,12 +140,12 @@ fn examination(
     let addresses = args.address.clone();
     let make = move || {
         if let Some(settings) = settings {
-            sections.extend(doctor::domains(&settings, &addresses, DNS_PATIENCE));
+            sections.extend(doctor::domains(&settings, &addresses, &Notice::new(true)));
         }
         doctor::in_json(&sections, doctor::level(&sections))
     };
     Part {
-        patience: DNS_PATIENCE + PATIENCE,
+        patience: dns::PATIENCE + PATIENCE,
         ..Part::new("doctor.json", "the findings of vere doctor", make)
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use vere_net::tls::PeerCertificate;
 use vere_outbound::hosts::Host;
@@ -29,7 +30,12 @@ pub(super) async fn incoming(subject: &Subject, outbound: &Outbound) -> Vec<Row>
         // The check of the host prints a missing address.
         return Vec::new();
     };
-    match outbound.open(&hosts, host).await {
+    let Ok(opening) = timeout(PATIENCE, outbound.open(&hosts, host)).await else {
+        let seconds = PATIENCE.as_secs();
+        let text = format!("{host_name} gives no service: no answer within {seconds} s");
+        return vec![Row::critical(CHECK, text, remedy)];
+    };
+    match opening {
         Ok(mut opened) => {
             let rows = vec![
                 Row::ok(CHECK, format!("{} answers", opened.remote)),
@@ -82,12 +88,21 @@ pub(super) async fn outgoing(probe: &str, outbound: &Outbound) -> Row {
             );
         }
     };
-    let mut last = "no address".to_owned();
+    // All at once: behind a firewall that drops packets each address would take the whole time.
+    let mut tries = JoinSet::new();
     for address in hosts.hosts.iter().flat_map(Host::sockets).take(4) {
-        match timeout(PATIENCE, TcpStream::connect(address)).await {
-            Ok(Ok(_)) => return Row::ok(CHECK, format!("{address} ({probe}) answers")),
-            Ok(Err(error)) => last = error.to_string(),
-            Err(_) => last = format!("no answer within {} s", PATIENCE.as_secs()),
+        let connect = timeout(PATIENCE, TcpStream::connect(address));
+        tries.spawn(async move { (address, connect.await) });
+    }
+    let mut last = "no address".to_owned();
+    while let Some(tried) = tries.join_next().await {
+        match tried {
+            Ok((address, Ok(Ok(_)))) => {
+                return Row::ok(CHECK, format!("{address} ({probe}) answers"));
+            }
+            Ok((_, Ok(Err(error)))) => last = error.to_string(),
+            Ok((_, Err(_))) => last = format!("no answer within {} s", PATIENCE.as_secs()),
+            Err(error) => last = error.to_string(),
         }
     }
     Row::critical(

@@ -7,8 +7,9 @@ use nix::ifaddrs::getifaddrs;
 use vere_dkim::StoredKey;
 use vere_dnsbl::policy::is_public;
 use vere_net::resolver::{Resolver, TxtAnswer};
+use vere_ports::directory::DomainName;
 use vere_process::failure::Failure;
-use vere_settings::Settings;
+use vere_settings::{RoutePattern, Settings, nearest};
 
 use super::authority::Authority;
 use crate::row::Row;
@@ -117,13 +118,13 @@ pub fn public_addresses() -> Vec<IpAddr> {
     found
 }
 
-/// The domain in lower case, or all local domains.
+/// The given domain as the DNS has it, or all local domains.
 ///
 /// # Errors
-/// When no domain is known, or the directory cannot be read.
+/// When the text is no domain, no domain is known, or the directory cannot be read.
 pub(super) fn domains(domain: Option<&str>, settings: &Settings) -> Result<Vec<String>, Failure> {
     if let Some(domain) = domain {
-        return Ok(vec![lower(domain)]);
+        return Ok(vec![DomainName::parse(domain)?.to_string()]);
     }
     let directory = vere_login::directory::open(settings)?;
     let known = directory.store().domains()?.into_iter();
@@ -134,6 +135,33 @@ pub(super) fn domains(domain: Option<&str>, settings: &Settings) -> Result<Vec<S
         )),
         false => Ok(domains),
     }
+}
+
+/// The row for a domain that is not one of this system: the remedies of the other rows would be wrong for a mistyped name.
+/// `None` where the domains are not known.
+pub(super) fn stranger(domain: &str, settings: &Settings) -> Option<Row> {
+    let directory = vere_login::directory::open_if_there(settings).ok()??;
+    let known = directory.store().domains().ok()?;
+    let known: Vec<String> = known.iter().map(|known| known.name.to_string()).collect();
+    // Mail of other systems' domains comes here by a route.
+    let route = settings.route(domain);
+    let is_routed = route.is_some_and(|route| route.domain != RoutePattern::Any);
+    if is_routed || known.iter().any(|known| known == domain) {
+        return None;
+    }
+    let label = match domain.contains('.') {
+        true => "",
+        false => ", and a name without a dot gets no mail from the internet",
+    };
+    let meant = nearest(domain, known.iter().map(String::as_str));
+    let meant = meant.map_or_else(String::new, |meant| {
+        format!("check {meant} if you meant that; otherwise ")
+    });
+    Some(Row::warning(
+        "domain",
+        format!("{domain} is not a domain of this system{label}"),
+        format!("{meant}add the domain with: vere domain add {domain}"),
+    ))
 }
 
 /// A domain in lower case, without a trailing dot.

@@ -68,6 +68,13 @@ fn subject(key: StoredKey, zone: Zone) -> Subject {
     }
 }
 
+/// The results of all checks of records.
+async fn records(subject: &Subject) -> Vec<Row> {
+    let mut rows = Vec::new();
+    super::records(subject, &mut rows).await;
+    rows
+}
+
 /// The findings after one change of the zone.
 async fn after(from: &str, to: &str) -> Vec<Row> {
     let key = key();
@@ -446,4 +453,94 @@ fn control_characters_of_others_do_not_reach_the_terminal() {
     let text = show::in_text(&[("example.org".to_owned(), vec![row])]);
     assert!(text.contains("v=spf1 ?[2J"), "{text}");
     assert!(text.ends_with("1 finding\n"), "{text}");
+}
+
+/// The command was silent for minutes.
+#[tokio::test]
+async fn name_servers_without_an_answer_are_told_at_once() {
+    // Nobody reads the questions.
+    let mute = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let options = ResolverOptions {
+        servers: vec![mute.local_addr().unwrap()],
+        query_timeout: Duration::from_millis(50),
+        timeout: Duration::from_millis(100),
+        ..ResolverOptions::default()
+    };
+    let key = key();
+    let right = zone(&key, "", "");
+    let mut subject = subject(key, right);
+    assert_eq!(wait::silence(&subject).await, None);
+    subject.resolver = Resolver::new(&options).unwrap();
+    let row = wait::silence(&subject).await.unwrap();
+    assert_eq!(row.level, Level::Critical);
+    let text = "the name servers do not answer about example.org: ";
+    assert!(row.text.starts_with(text), "{row:?}");
+    assert!(row.remedy.unwrap().contains("[resolver] servers"));
+}
+
+#[tokio::test]
+async fn results_before_the_end_of_the_time_remain() {
+    let mut rows = Vec::new();
+    let until = Instant::now() + Duration::from_millis(50);
+    let checks = async {
+        rows.push(Row::ok("host", "found"));
+        std::future::pending::<()>().await;
+    };
+    let mut told = 0;
+    assert_eq!(wait::in_time(checks, until, || told += 1).await, None);
+    assert_eq!((rows.len(), told), (1, 1));
+    let done = wait::in_time(async { 7 }, Instant::now(), || told += 1).await;
+    assert_eq!((done, told), (Some(7), 1));
+}
+
+#[test]
+fn a_late_domain_is_told_with_the_cause() {
+    let late = |source, seconds, rest| {
+        let row = wait::late("a.example", source, Duration::from_secs(seconds), rest);
+        row.text + " -> " + row.remedy.as_deref().unwrap_or_default()
+    };
+    let text = late(Source::NameServers, 60, 2);
+    let start =
+        "the name servers do not answer within 60 s; 2 further domains not checked -> see that";
+    assert!(text.starts_with(start), "{text}");
+    assert!(text.contains("[resolver] servers"), "{text}");
+    let text = late(Source::Hosts, 60, 0);
+    let expected = "the hosts do not answer within 60 s -> see the records alone with: \
+                    vere dns check a.example --records-only";
+    assert_eq!(text, expected);
+    let text = late(Source::NameServers, 1, 0);
+    let expected = "the checks were not finished within 60 s -> vere dns check a.example";
+    assert_eq!(text, expected);
+}
+
+/// Records of a mistyped domain were asked for as if the domain were one of this system.
+#[test]
+fn domains_of_others_and_texts_that_are_no_domain_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("vere.toml");
+    let text = "version = 1\nhostname = \"mx.your.example\"\ndata = \".\"\n[[route]]\n\
+                domain = \"behind.example\"\nnext_hop = \"192.0.2.1:25\"\n";
+    let settings = Settings::parse(text, &file.to_string_lossy()).unwrap();
+    let row = |domain: &str| subject::stranger(domain, &settings);
+    assert_eq!(row("yuor.example"), None, "no domains are known");
+    let directory = vere_login::directory::create(&settings).unwrap();
+    let name = vere_ports::directory::DomainName::parse("your.example").unwrap();
+    directory.add_domain(name, None).unwrap();
+    assert_eq!(row("your.example"), None);
+    assert_eq!(row("behind.example"), None);
+    let found = row("yuor.example").unwrap();
+    assert_eq!(found.level, Level::Warning);
+    assert_eq!(found.text, "yuor.example is not a domain of this system");
+    let remedy = "check your.example if you meant that; otherwise add the domain with: \
+                  vere domain add yuor.example";
+    assert_eq!(found.remedy.as_deref(), Some(remedy));
+    let found = row("nodomain").unwrap();
+    assert!(found.text.ends_with("gets no mail from the internet"));
+    let asked = |domain: &str| domains(Some(domain), &settings);
+    let error = asked("bad domain").unwrap_err().to_string();
+    assert_eq!(error, "\"bad domain\" is not a domain name");
+    assert_eq!(
+        asked("B\u{fc}cher.Example.").unwrap(),
+        ["xn--bcher-kva.example"]
+    );
 }

@@ -5,10 +5,11 @@ use std::fs;
 use nix::sys::resource::{Resource, getrlimit};
 use vere_process::wording::size;
 use vere_settings::Settings;
-use vere_supervisor::roles::memory_bounds;
+use vere_supervisor::roles::{memory_bounds, node_section};
 
 use super::unit::Unit;
 use crate::machine::Memory;
+use crate::nodes;
 use crate::row::Row;
 
 /// Files, sockets of the processes and libraries beside the connections of a process.
@@ -18,7 +19,7 @@ const SHORT: u64 = 5;
 
 /// Compares the bounds of all roles with the memory of the machine and the limit of the unit.
 pub(super) fn memory(settings: &Settings, unit: Option<&Unit>, runs: bool) -> Vec<Row> {
-    let bound = memory_bounds(settings).max().as_u64();
+    let bound = bound(settings);
     let mut rows: Vec<Row> = Memory::read()
         .map(|machine| machine_row(bound, machine, runs))
         .into_iter()
@@ -26,6 +27,17 @@ pub(super) fn memory(settings: &Settings, unit: Option<&Unit>, runs: bool) -> Ve
     let limit = unit.and_then(|unit| unit.memory);
     rows.extend(limit.and_then(|limit| limit_row(bound, limit)));
     rows
+}
+
+/// The memory of all roles; on a machine with nodes alone, of the nodes.
+fn bound(settings: &Settings) -> u64 {
+    let mut bounds = memory_bounds(settings);
+    let nodes = nodes::alone(settings);
+    let is_node = |role: &str| nodes.iter().any(|node| node_section(&node.name) == role);
+    if !nodes.is_empty() {
+        bounds.roles.retain(|role| is_node(&role.role));
+    }
+    bounds.max().as_u64()
 }
 
 fn machine_row(bound: u64, machine: Memory, runs: bool) -> Row {

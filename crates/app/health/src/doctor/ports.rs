@@ -7,10 +7,11 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use tokio::net::TcpSocket;
-use vere_settings::Settings;
-use vere_supervisor::roles::listening;
+use vere_settings::{Settings, SpoolNode};
+use vere_supervisor::roles::{listening, node_section};
 use vere_supervisor::spec::Address;
 
+use crate::nodes;
 use crate::row::Row;
 
 const CHECK: &str = "ports";
@@ -24,7 +25,15 @@ pub(super) fn rows(settings: &Settings, runs: bool) -> Vec<Row> {
     }
     let mut rows: Vec<Row> = Vec::new();
     let mut free = 0;
+    let nodes = nodes::alone(settings);
     for (section, address) in listening(settings) {
+        let node = nodes
+            .iter()
+            .find(|node| node_section(&node.name) == section);
+        // A machine with nodes alone opens no other ports.
+        if node.is_none() && !nodes.is_empty() {
+            continue;
+        }
         let (addresses, datagrams) = match address {
             Address::Internet(addresses) => (addresses, false),
             Address::Datagrams { addresses, .. } => (addresses, true),
@@ -37,7 +46,12 @@ pub(super) fn rows(settings: &Settings, runs: bool) -> Vec<Row> {
             };
             match tried {
                 Ok(()) => free += 1,
-                Err(error) => rows.push(refused(&section, address, &error, holder(address))),
+                Err(error) => {
+                    let holder = holder(address);
+                    let own = node.and_then(|node| of_node(node, address, &error, holder.as_ref()));
+                    let row = own.unwrap_or_else(|| refused(&section, address, &error, holder));
+                    rows.push(row);
+                }
             }
         }
     }
@@ -45,6 +59,35 @@ pub(super) fn rows(settings: &Settings, runs: bool) -> Vec<Row> {
         rows.push(Row::ok(CHECK, format!("{free} are free")));
     }
     rows
+}
+
+/// The port of a node that runs alone, in the hands of the node's own process.
+fn of_node(
+    node: &SpoolNode,
+    at: SocketAddr,
+    error: &io::Error,
+    holder: Option<&Holder>,
+) -> Option<Row> {
+    let name = &node.name;
+    let is_taken = error.raw_os_error().map(Errno::from_raw) == Some(Errno::EADDRINUSE);
+    let text = match holder {
+        _ if !is_taken => return None,
+        None => format!("{at} is in use; only root sees whether by the node {name}"),
+        Some(holder) => {
+            let line = fs::read(format!("/proc/{}/cmdline", holder.pid)).ok()?;
+            is_serving(&line, name).then(|| format!("the running node {name} holds {at}"))?
+        }
+    };
+    Some(Row::ok(CHECK, text))
+}
+
+/// Whether a command line (proc_pid_cmdline(5)) is `vere spool serve --node NAME`.
+fn is_serving(line: &[u8], name: &str) -> bool {
+    let line = String::from_utf8_lossy(line);
+    let words: Vec<&str> = line.split('\0').collect();
+    let has = |parts: &[&str]| words.windows(parts.len()).any(|window| window == parts);
+    let joined = format!("--node={name}");
+    has(&["spool", "serve"]) && (has(&["--node", name]) || has(&[joined.as_str()]))
 }
 
 /// Binds as the system does, so that connections of an earlier system in TIME_WAIT do not count.
@@ -192,6 +235,31 @@ mod tests {
         assert_eq!(level(Errno::EADDRNOTAVAIL, 7), Level::Critical);
         let keys = ["smtp", "metrics-store", "dnsbl-udp"].map(key);
         assert_eq!(keys, ["smtp.listen", "metrics.store", "dnsbl.listen"]);
+    }
+
+    /// The remedy was to stop the node for good.
+    #[test]
+    fn the_port_of_a_node_alone_may_be_held_by_the_node() {
+        let line = b"/usr/bin/vere\0spool\0serve\0--node\0mail2\0-c\0/etc/vere/vere.toml\0";
+        assert!(is_serving(line, "mail2") && !is_serving(line, "mail"));
+        assert!(is_serving(b"vere\0spool\0serve\0--node=mail2\0", "mail2"));
+        assert!(!is_serving(b"vere\0serve\0", "mail2"));
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = other.local_addr().unwrap();
+        let text = crate::nodes::tests::joined(&at.to_string());
+        let settings = Settings::parse(&text, "vere.toml").unwrap();
+        // This process is no node, and the ports of a mail system are not tried.
+        let found = rows(&settings, false);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].text.contains("(spool-mail2) is taken by"));
+        let node = &settings.spool.nodes[0];
+        let error = tcp(at).unwrap_err();
+        let unseen = of_node(node, at, &error, None).unwrap();
+        assert_eq!(unseen.level, Level::Ok);
+        let denied = io::Error::from(Errno::EADDRNOTAVAIL);
+        assert_eq!(of_node(node, at, &denied, None), None);
+        drop(other);
+        assert_eq!(rows(&settings, false)[0].text, "1 are free");
     }
 
     #[test]

@@ -4,20 +4,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::unistd::User;
-use vere_settings::Settings;
+use vere_settings::{Settings, SpoolNode};
 
+use crate::nodes;
 use crate::program::{output, property};
 use crate::row::Row;
+use crate::starting::OF_UNITS;
 
 const CHECK: &str = "unit";
-/// The settings of the packaged unit.
-const SETTINGS: &str = "/etc/vere/vere.toml";
 /// Exists where systemd is the init system (sd_booted(3)).
 const BOOTED: &str = "/run/systemd/system";
 const PATIENCE: Duration = Duration::from_secs(5);
 const OUTPUT_MAX: u64 = 16 * 1024;
 
-/// The unit `vere.service` as systemd describes it. Limits are `None` without a limit.
+/// The unit of the system, or of a node alone, as systemd describes it. Limits are `None` without a limit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Unit {
     pub(super) loaded: bool,
@@ -32,12 +32,13 @@ pub(super) struct Unit {
 
 impl Unit {
     /// Asks systemd. `None` where systemd is not the init system, or does not answer.
-    pub(super) fn asked() -> Option<Self> {
+    pub(super) fn asked(name: &str) -> Option<Self> {
         if !Path::new(BOOTED).exists() {
             return None;
         }
         let keys = "LoadState,UnitFileState,ActiveState,User,LimitNOFILE,MemoryMax";
-        let words = ["systemctl", "show", "vere.service", "-p", keys];
+        let name = format!("{name}.service");
+        let words = ["systemctl", "show", &name, "-p", keys];
         output(&words, PATIENCE, OUTPUT_MAX)
             .ok()
             .map(|text| Self::parse(&text))
@@ -58,46 +59,55 @@ impl Unit {
     }
 }
 
-/// Whether the unit runs the system with these settings.
-pub(super) fn is_unit_of(settings: &Path) -> bool {
-    settings == Path::new(SETTINGS)
+/// The name of the unit: of the system, or of a node on a machine with nodes alone.
+pub(super) fn name(node: Option<&&SpoolNode>) -> String {
+    node.map_or_else(|| "vere".to_owned(), |node| nodes::unit(&node.name))
 }
 
-/// The state of the unit. `unit` is `None` without systemd.
-pub(super) fn row(unit: Option<&Unit>, settings: &Path) -> Row {
+/// Whether the unit runs with these settings.
+pub(super) fn is_unit_of(settings: &Path) -> bool {
+    settings == Path::new(OF_UNITS)
+}
+
+/// The state of the unit of this name. `unit` is `None` without systemd.
+pub(super) fn row(name: &str, unit: Option<&Unit>, settings: &Path) -> Row {
     let Some(unit) = unit else {
         return Row::ok(CHECK, "systemd is not the init system here");
     };
     if !is_unit_of(settings) {
         let text = format!(
-            "vere.service is for {SETTINGS}, not for {}",
+            "{name}.service is for {OF_UNITS}, not for {}",
             settings.display()
         );
         return Row::ok(CHECK, text);
     }
     if !unit.loaded {
+        // A template has no instance in its file's name.
+        let file = name.split_inclusive('@').next().unwrap_or(name);
         return Row::warning(
             CHECK,
-            "vere.service is not installed",
-            "install the package, or copy packaging/systemd/vere.service to /etc/systemd/system",
+            format!("{name}.service is not installed"),
+            format!(
+                "install the package, or copy packaging/systemd/{file}.service to /etc/systemd/system"
+            ),
         );
     }
     if unit.active == "failed" {
         return Row::critical(
             CHECK,
-            "vere.service has failed",
-            "see why with: journalctl -u vere -b, then: systemctl restart vere",
+            format!("{name}.service has failed"),
+            format!("see why with: journalctl -u {name} -b, then: systemctl restart {name}"),
         );
     }
     match unit.file_state.as_str() {
         "enabled" | "enabled-runtime" | "static" | "linked" | "generated" => Row::ok(
             CHECK,
-            format!("vere.service is {} and {}", unit.file_state, unit.active),
+            format!("{name}.service is {} and {}", unit.file_state, unit.active),
         ),
         state => Row::warning(
             CHECK,
-            format!("vere.service is {state}: the system does not start with the machine"),
-            "enable it with: systemctl enable vere",
+            format!("{name}.service is {state}: it does not start with the machine"),
+            format!("enable it with: systemctl enable {name}"),
         ),
     }
 }
@@ -149,14 +159,21 @@ mod tests {
     fn faults_of_the_unit_have_remedies() {
         let level = |from: &str, to: &str| {
             let unit = Unit::parse(&TEXT.replace(from, to));
-            row(Some(&unit), Path::new(SETTINGS)).level
+            row("vere", Some(&unit), Path::new(OF_UNITS)).level
         };
         assert_eq!(level("", ""), Level::Ok);
         assert_eq!(level("enabled", "disabled"), Level::Warning);
         assert_eq!(level("=loaded", "=not-found"), Level::Warning);
         assert_eq!(level("=active", "=failed"), Level::Critical);
-        let other = row(Some(&Unit::default()), Path::new("/srv/vere.toml"));
+        let other = row("vere", Some(&Unit::default()), Path::new("/srv/vere.toml"));
         assert_eq!(other.level, Level::Ok);
+        // A node alone has a unit of its own: to enable vere.service would start a mail system.
+        let disabled = Unit::parse(&TEXT.replace("enabled", "disabled"));
+        let node = |unit| row("vere-node@mail2", Some(unit), Path::new(OF_UNITS)).remedy;
+        let enable = "enable it with: systemctl enable vere-node@mail2";
+        assert_eq!(node(&disabled).as_deref(), Some(enable));
+        let missing = node(&Unit::default()).unwrap();
+        assert!(missing.contains("systemd/vere-node@.service"), "{missing}");
         assert_eq!(user_row(Some("no such user")).level, Level::Critical);
         assert_eq!(user_row(Some("root")).level, Level::Ok);
     }

@@ -14,6 +14,9 @@ use vere_process::last_backup::LastBackup;
 use vere_process::{clock, kept::Kept, web_names};
 use vere_settings::Settings;
 
+use super::orders::{self, Ordered};
+use crate::nodes::{self, NodeHere};
+
 /// How long the supervisor may take, which answers at once or stands still.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Settings in force, below the data directory.
@@ -28,12 +31,19 @@ pub(super) struct Facts {
     pub(super) version: &'static str,
     /// The supervisor's answer; `None` without a running system.
     pub(super) system: Option<SystemState>,
+    /// The file of the settings, if the caller knows it.
+    #[serde(skip)]
+    pub(super) file: Option<PathBuf>,
+    /// The nodes of a machine without a mail system; empty on other machines, and beside a running system.
+    pub(super) nodes: Vec<NodeHere>,
     /// Edited settings that are not in force.
     pub(super) edited: Edited,
     /// The gateway's answer; `None` when nobody listens.
     pub(super) queues: Option<TopSample>,
     /// Why the gateway's answer is missing although somebody listens.
     pub(super) queues_error: Option<String>,
+    /// Destinations that operators hold, refuse or reroute.
+    pub(super) orders: Vec<Ordered>,
     /// Certificates that the settings name.
     pub(super) certificates: Vec<Certificate>,
     /// File systems of the data directories.
@@ -81,11 +91,11 @@ pub(super) struct Disk {
     pub(super) size_bytes: u64,
 }
 
-/// Asks the supervisor and the gateway, and looks at files.
+/// Asks the supervisor and the gateway, and looks at files. `file` has the settings.
 ///
 /// # Errors
 /// When the supervisor is there and gives no usable answer.
-pub(super) fn gather(settings: &Settings) -> Result<Facts, Failure> {
+pub(super) fn gather(settings: &Settings, file: Option<&Path>) -> Result<Facts, Failure> {
     let socket = supervisor_socket(settings);
     let system = ask_supervisor(&socket, SupervisorRequest::Status, PATIENCE)?;
     let (queues, queues_error) = match queues(&settings.control.socket) {
@@ -95,11 +105,20 @@ pub(super) fn gather(settings: &Settings) -> Result<Facts, Failure> {
     };
     Ok(Facts {
         version: env!("CARGO_PKG_VERSION"),
+        file: file.map(Path::to_owned),
+        nodes: match &system {
+            Some(_) => Vec::new(),
+            None => nodes::asked(settings),
+        },
         edited: match &system {
             Some(_) => edited(settings),
             None => Edited::default(),
         },
         system,
+        orders: match &queues {
+            Some(_) => orders::of(&settings.control.socket),
+            None => Vec::new(),
+        },
         queues,
         queues_error,
         certificates: certificates(settings),

@@ -5,8 +5,11 @@ use vere_control::{ReplicaLine, TopSample};
 use vere_process::wording::size;
 
 use super::facts::{Backup, Certificate, Disk, Facts};
+use super::orders;
 use crate::figures::{age, counted};
 use crate::finding::{Finding, Level};
+use crate::nodes::NodeHere;
+use crate::starting;
 
 /// Seconds within which an unexpected end of a role is news.
 const RECENT: u64 = 3_600;
@@ -23,10 +26,12 @@ const DISK_CRITICAL: u64 = 3;
 pub(super) fn of(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
     match &facts.system {
-        None => findings.push(Finding::critical(
+        None if facts.nodes.is_empty() => findings.push(Finding::critical(
             "the system is not running",
-            "start it with: systemctl start vere, or: vere serve",
+            format!("start it with: {}", starting::system(facts.file.as_deref())),
         )),
+        // A mail system is not meant to run here.
+        None => findings.extend(facts.nodes.iter().filter_map(|one| node(one, facts))),
         Some(system) => {
             running(system, facts, &mut findings);
             gateway(facts, &mut findings);
@@ -37,6 +42,19 @@ pub(super) fn of(facts: &Facts) -> Vec<Finding> {
     findings.extend(facts.backup.as_ref().and_then(backup));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
     findings
+}
+
+/// The fault of a node alone on its machine.
+fn node(node: &NodeHere, facts: &Facts) -> Option<Finding> {
+    let error = node.error.as_ref()?;
+    let NodeHere { name, address, .. } = node;
+    Some(Finding::critical(
+        format!("the spool node {name} does not answer at {address}: {error}"),
+        format!(
+            "start it with: {}",
+            starting::node(facts.file.as_deref(), name)
+        ),
+    ))
 }
 
 fn running(system: &SystemState, facts: &Facts, findings: &mut Vec<Finding>) {
@@ -162,6 +180,7 @@ fn gateway(facts: &Facts, findings: &mut Vec<Finding>) {
     }
     findings.extend(replicas(&sample.replicas));
     findings.extend(queues(sample));
+    findings.extend(orders::held(&facts.orders));
 }
 
 fn queues(sample: &TopSample) -> Option<Finding> {

@@ -9,6 +9,7 @@ use vere_process::failure::Failure;
 use vere_process::wording::size;
 
 use super::facts::Facts;
+use super::orders;
 use crate::figures::{age, counted, dash};
 use crate::finding::{Finding, Level};
 
@@ -25,6 +26,21 @@ pub(super) fn summary(facts: &Facts, findings: &[Finding], level: Level) -> Stri
 
 /// The state of a system without findings.
 pub(super) fn healthy(facts: &Facts) -> String {
+    match facts.nodes.as_slice() {
+        [] => {}
+        [node] => {
+            return format!(
+                "the spool node {} answers; its gateway runs on another machine",
+                node.name
+            );
+        }
+        nodes => {
+            return format!(
+                "{} spool nodes answer; their gateway runs on another machine",
+                nodes.len()
+            );
+        }
+    }
     let roles = facts.system.as_ref().map_or(0, |system| system.roles.len());
     let queued = facts
         .queues
@@ -71,8 +87,22 @@ pub(super) fn in_text(facts: &Facts, findings: &[Finding], level: Level) -> Stri
     if let Some(system) = &facts.system {
         let _ = writeln!(out, "{:<12} {}", "system", of_system(system));
     }
+    for node in &facts.nodes {
+        let state = match node.error {
+            None => "answers",
+            Some(_) => "does not answer",
+        };
+        let _ = writeln!(
+            out,
+            "{:<12} {} at {} {state}",
+            "node", node.name, node.address
+        );
+    }
     if let Some(sample) = &facts.queues {
         let _ = writeln!(out, "{:<12} {}", "queues", of_queues(sample));
+        if let Some(line) = orders::line(&facts.orders) {
+            let _ = writeln!(out, "{:<12} {line}", "orders");
+        }
         let lines = sample.replicas.iter();
         let lines: Vec<_> = lines
             .map(|line| format!("{} {}", line.node, line.sync))
@@ -100,6 +130,8 @@ pub(super) fn in_text(facts: &Facts, findings: &[Finding], level: Level) -> Stri
             last.number,
             last.place
         ),
+        // The gateway's other nodes have what is on a node alone.
+        None if !facts.nodes.is_empty() => Ok(()),
         None => writeln!(
             out,
             "{:<12} none known; make one with: vere backup PLACE",

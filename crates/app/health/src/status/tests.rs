@@ -1,7 +1,9 @@
-use vere_control::TopTotals;
 use vere_control::supervision::{RefusedReload, RoleEnd};
+use vere_control::{OrderRow, TopTotals};
+use vere_settings::Settings;
 
 use super::super::facts::Edited;
+use super::super::orders::Ordered;
 use super::super::show;
 use super::*;
 
@@ -44,6 +46,8 @@ fn healthy() -> Facts {
             refused: None,
             roles: vec![role("spool-a"), role("gateway")],
         }),
+        file: None,
+        nodes: Vec::new(),
         edited: Edited::default(),
         queues: Some(TopSample {
             gateway: "mx".to_owned(),
@@ -60,6 +64,7 @@ fn healthy() -> Facts {
             matching: 0,
         }),
         queues_error: None,
+        orders: Vec::new(),
         certificates: vec![Certificate {
             file: "/etc/vere/tls.pem".into(),
             remaining_seconds: Some(40 * 86_400),
@@ -152,6 +157,39 @@ fn every_trouble_of_a_process_is_found() {
     );
 }
 
+/// The remedy was to start a mail system beside the node.
+#[test]
+fn a_machine_with_a_node_alone_needs_no_system() {
+    let node = |error: Option<&str>| NodeHere {
+        name: "mail2".to_owned(),
+        address: "192.0.2.2:2600".parse().unwrap(),
+        error: error.map(str::to_owned),
+    };
+    let mut facts = healthy();
+    (facts.system, facts.queues) = (None, None);
+    facts.nodes = vec![node(None)];
+    assert_eq!(of(&facts), []);
+    let text = show::in_text(&facts, &[], Level::Ok);
+    let first = "OK: the spool node mail2 answers; its gateway runs on another machine\n";
+    assert!(text.starts_with(first), "{text}");
+    assert!(
+        text.contains("node         mail2 at 192.0.2.2:2600 answers\n"),
+        "{text}"
+    );
+    assert!(!text.contains("vere backup"), "{text}");
+    facts.nodes = vec![node(Some("Connection refused"))];
+    let found = of(&facts);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let text = "the spool node mail2 does not answer at 192.0.2.2:2600: Connection refused";
+    assert_eq!(
+        (found[0].level, found[0].text.as_str()),
+        (Level::Critical, text)
+    );
+    let remedy =
+        "start it with: systemctl start vere-node@mail2, or: vere spool serve --node mail2";
+    assert_eq!(found[0].remedy, remedy);
+}
+
 #[test]
 fn settings_that_are_not_in_force_are_named() {
     let (level, text) = one(|facts| system(facts).version = "0.0.9".to_owned());
@@ -220,6 +258,56 @@ fn every_trouble_of_the_queues_is_found() {
     );
 }
 
+/// The state was OK and "0 held" while a destination was held without end.
+#[test]
+fn mail_in_a_held_destination_is_a_warning() {
+    let order = |destination: &str, until: &str, messages| Ordered {
+        order: OrderRow {
+            destination: destination.to_owned(),
+            group: None,
+            id: None,
+            held_since: None,
+            held_for: None,
+            held_until: Some(until.to_owned()),
+            refused_until: None,
+            way: None,
+            way_until: None,
+        },
+        messages,
+    };
+    let mut facts = healthy();
+    // A hold that ends by itself is meant, and one without mail stops nothing: a line has both.
+    facts.orders = vec![
+        order("a.example", "2030-01-01T00:00:00Z", Some(2)),
+        order("b.example", "taken back", None),
+    ];
+    facts.orders[1].order.refused_until = Some("taken back".to_owned());
+    assert_eq!(of(&facts), []);
+    let text = show::in_text(&facts, &[], Level::Ok);
+    let line = "orders       held: a.example, b.example; refused: b.example\n";
+    assert!(text.contains(line), "{text}");
+    facts.orders.push(order("c.example", "taken back", Some(3)));
+    let found = of(&facts);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].level, Level::Warning);
+    assert_eq!(found[0].text, "3 messages held without end, for c.example");
+    assert_eq!(
+        found[0].remedy,
+        "deliver with: vere queue release c.example"
+    );
+    facts.orders.push(order("d.example", "taken back", Some(1)));
+    let found = of(&facts);
+    assert_eq!(
+        found[0].text,
+        "4 messages held without end, for c.example, d.example"
+    );
+    assert!(found[0].remedy.ends_with("see: vere queue orders"));
+    let json: serde_json::Value =
+        serde_json::from_str(&show::in_json(&facts, &found, Level::Warning).unwrap()).unwrap();
+    assert_eq!(json["orders"][2]["destination"], "c.example");
+    assert_eq!(json["orders"][2]["messages"], 3);
+}
+
 #[test]
 fn certificates_and_disks_have_two_thresholds() {
     let days = |days: u64| {
@@ -281,4 +369,18 @@ fn an_old_backup_is_a_warning_and_no_backup_is_none() {
     );
     let text = show::in_text(&healthy(), &[], Level::Ok);
     assert!(text.contains("backup       none known"), "{text}");
+}
+
+/// The remedy did not start the system of these settings.
+#[test]
+fn the_remedy_names_the_file_of_the_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("vere.toml");
+    let text = "version = 1\nhostname = \"mx.example.org\"\ndata = \".\"\n";
+    let settings = Settings::parse(text, &file.to_string_lossy()).unwrap();
+    let facts = super::super::facts::gather(&settings, Some(&file)).unwrap();
+    let found = of(&facts);
+    assert_eq!(found[0].text, "the system is not running");
+    let remedy = format!("start it with: vere serve -c {}", file.display());
+    assert_eq!(found[0].remedy, remedy);
 }

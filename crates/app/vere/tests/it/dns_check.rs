@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
@@ -300,4 +301,58 @@ fn the_authority_of_the_settings_is_asked_for_its_names() {
     let (level, text) = found("mx.example.org CAA 0 issue \"letsencrypt.org\"");
     assert_eq!(level, "critical");
     assert_has(&text, &["forbids ca.example.net"]);
+}
+
+/// The command was silent for minutes, with a row for each look-up without an answer.
+#[test]
+fn name_servers_that_do_not_answer_end_the_check() {
+    let mute = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let address = mute.local_addr().expect("its address");
+    let folder = tempfile::tempdir().expect("a directory");
+    let config = folder.path().join("vere.toml");
+    let text = format!(
+        "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[resolver]\nservers = [\"{address}\"]\n"
+    );
+    std::fs::write(&config, text).expect("the settings");
+    let config = config.to_str().expect("a path in UTF-8");
+    let begun = Instant::now();
+    let (value, code) = json(&["dns", "check", "example.org", "--json", "-c", config]);
+    assert!(begun.elapsed() < Duration::from_secs(70), "{value:#}");
+    assert_eq!(code, Some(3));
+    let rows = value[0]["checks"].as_array().expect("checks");
+    assert_eq!(rows.len(), 1, "{value:#}");
+    let text = |key: &str| rows[0][key].as_str().unwrap_or_default().to_owned();
+    assert_has(&text("text"), &["the name servers do not answer"]);
+    assert_has(&text("remedy"), &["[resolver] servers", "firewall"]);
+}
+
+/// Records of a mistyped domain were asked for as if the domain were one of this system.
+#[test]
+fn a_domain_of_others_is_told_first_and_a_text_that_is_no_domain_is_refused() {
+    let started = Started::new();
+    let config = started.config();
+    let config = config.to_str().expect("a path in UTF-8");
+    let zone = started.folder.path().join("zone");
+    std::fs::write(&zone, "").expect("the zone");
+    let checked = started.folder.path().join("system/checked.toml");
+    let text = std::fs::read_to_string(config).expect("the settings");
+    let text = format!("{text}\n[resolver]\nzone = {}\n", quoted(&zone));
+    std::fs::write(&checked, text).expect("the settings");
+    let checked = checked.to_str().expect("a path in UTF-8");
+    let words = ["--records-only", "--json", "-c", checked];
+    let (value, code) = json(&[&["dns", "check", "exmaple.org"], &words[..]].concat());
+    assert_eq!(code, Some(3));
+    let row = &value[0]["checks"][0];
+    let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    assert_eq!(text("text"), "exmaple.org is not a domain of this system");
+    assert_has(
+        &text("remedy"),
+        &["check example.org", "vere domain add exmaple.org"],
+    );
+    let mut command = vere();
+    command.args(["dns", "check", "bad domain"]).args(words);
+    let output = command.output().expect("the command runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("is not a domain name"), "{said}");
 }

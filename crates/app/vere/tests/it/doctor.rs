@@ -1,15 +1,16 @@
 //! `vere doctor`, `vere support-bundle`, DANE in `vere dns check`, and commands about single accounts, beside real systems.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::harness::{
-    Authority, Manners, Mx, Named, Options, Session, Signing, System, free_address, vere,
+    Authority, Child, Manners, Mx, Named, Options, Session, Signing, System, free_address, quoted,
+    vere, wait_until,
 };
 
 /// A command on these settings: its output as JSON, and its exit code.
@@ -90,6 +91,55 @@ fn the_doctor_sees_a_running_and_a_stopped_system() {
         !rows(&value, "kernel").is_empty(),
         "the machine is examined all the same"
     );
+}
+
+/// Status and doctor asked for a mail system beside the node, and to stop the node for good.
+#[test]
+fn a_machine_with_a_node_alone_needs_no_mail_system() {
+    let authority = Authority::new();
+    let files = authority.sign("own", &["n"]);
+    let address = free_address();
+    let text = format!(
+        "[spool.tls]\ncertificate = {}\nkey = {}\nca = {}\n\
+         [[spool.node]]\nname = \"n\"\nlisten = \"{address}\"\ntls = \"required\"\n",
+        quoted(&files.certificate),
+        quoted(&files.key),
+        quoted(&authority.ca)
+    );
+    let config = Options::write_smallest(authority.folder(), &text);
+    std::fs::create_dir(authority.folder().join("data")).expect("a folder");
+    let remedy = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (value, code) = json(&config, &["status"]);
+    assert_eq!(code, Some(2), "{value:#}");
+    let finding = &value["findings"][0];
+    let text = remedy(&finding["text"]);
+    assert!(
+        text.starts_with("the spool node n does not answer"),
+        "{text}"
+    );
+    let text = remedy(&finding["remedy"]);
+    assert!(text.contains("vere spool serve --node n"), "{text}");
+    let (value, _) = json(&config, &["doctor"]);
+    assert_eq!(
+        rows(&value, "ports"),
+        [("ok".to_owned(), "1 are free".to_owned())]
+    );
+    let mut command = vere();
+    command.args(["spool", "serve", "--node", "n", "-c"]);
+    command.arg(&config).stderr(Stdio::null());
+    let _node = Child::spawn(&mut command);
+    wait_until("the node", || TcpStream::connect(address).is_ok());
+    let (value, _) = json(&config, &["status"]);
+    assert_eq!(value["nodes"][0]["error"], Value::Null, "{value:#}");
+    let texts = value["findings"].to_string();
+    assert!(
+        !texts.contains("not running") && !texts.contains("node n"),
+        "{texts}"
+    );
+    let (value, _) = json(&config, &["doctor"]);
+    let expected = format!("the running node n holds {address}");
+    assert_eq!(rows(&value, "ports"), [("ok".to_owned(), expected)]);
+    assert!(rows(&value, "dns").is_empty(), "{value:#}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::harness::{Options, Session, System, vere, wait_until};
+use crate::harness::{Options, Session, Sink, System, vere, wait_until};
+use crate::queues::submit;
 
 /// The output of a command on the system's settings, and its exit code.
 fn run(system: &System, words: &[&str]) -> (String, Option<i32>) {
@@ -96,6 +97,31 @@ fn the_end_of_a_role_and_of_the_system_are_seen() {
     let (text, code) = run(&system, &["status"]);
     assert!(text.starts_with("UNKNOWN: "), "{text}");
     assert_eq!(code, Some(3));
+}
+
+/// The state was OK and "0 held" while nothing left for the destination.
+#[test]
+fn mail_in_a_held_destination_is_a_warning_until_it_is_released() {
+    let sink = Sink::start();
+    let system = System::start(&Options::to(sink.address));
+    let destination = format!("relay:{}", sink.address);
+    let said = |words: &[&str]| run(&system, words).0;
+    system.command(&["queue", "hold", &destination]);
+    let text = said(&["status"]);
+    let line = format!("orders       held: {destination}\n");
+    assert!(text.contains(&line), "{text}");
+    assert!(!text.contains("held without end"), "{text}");
+    submit(&system, 2);
+    let (text, code) = run(&system, &["status"]);
+    let finding = format!("2 messages held without end, for {destination}");
+    let remedy = format!("vere queue release {destination}");
+    assert!(text.contains(&finding) && text.contains(&remedy), "{text}");
+    assert_ne!(code, Some(0), "{text}");
+    system.command(&["queue", "release", &destination]);
+    sink.wait_mail(2);
+    let text = said(&["status"]);
+    assert!(!text.contains("held without end"), "{text}");
+    assert!(!text.contains("orders  "), "{text}");
 }
 
 /// The status once the gateway answers again: a warning and nothing critical.

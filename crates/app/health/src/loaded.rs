@@ -1,0 +1,31 @@
+//! Settings with the file that has them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use vere_settings::Settings;
+
+/// Settings, and the file that has them where the caller knows the file: remedies name it.
+#[derive(Debug)]
+pub struct Loaded {
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) settings: Arc<Settings>,
+}
+
+impl From<Arc<Settings>> for Loaded {
+    fn from(settings: Arc<Settings>) -> Self {
+        Self {
+            file: None,
+            settings,
+        }
+    }
+}
+
+impl From<(PathBuf, Arc<Settings>)> for Loaded {
+    fn from((file, settings): (PathBuf, Arc<Settings>)) -> Self {
+        Self {
+            file: Some(file),
+            settings,
+        }
+    }
+}
