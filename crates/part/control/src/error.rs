@@ -61,7 +61,7 @@ impl fmt::Display for AskError {
         match self {
             Self::NoGateway { socket } => write!(
                 f,
-                "no gateway is running (nobody listens on {})",
+                "no gateway is running (nobody listens on {}): start the system, or name its settings with -c",
                 socket.display()
             ),
             Self::NoAnswer { peer, socket } => write!(
@@ -109,7 +109,7 @@ mod tests {
         let absent = AskError::NoGateway { socket: socket() };
         assert_eq!(
             absent.to_string(),
-            "no gateway is running (nobody listens on /run/vere/control)"
+            "no gateway is running (nobody listens on /run/vere/control): start the system, or name its settings with -c"
         );
         let silent = AskError::NoAnswer {
             peer: Peer::Store,
