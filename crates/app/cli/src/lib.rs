@@ -13,8 +13,6 @@ mod difference;
 mod dkim;
 mod domain;
 mod examples;
-mod explain;
-mod filter;
 mod help;
 mod node;
 mod pages;
@@ -32,6 +30,7 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use vere_app_judging::{explain, filter};
 use vere_health::{auth, bundle, dial, dns, doctor, reload, resolve, status};
 use vere_process::config as file;
 use vere_process::failure::Failure;
@@ -368,7 +367,9 @@ pub fn run(cli: Cli, roles: &Roles) -> Result<Outcome, Failure> {
         Command::Dnsbl { config, command } => {
             return vere_app_dnsbl::run(&command, config.file(), roles.dnsbl);
         }
-        Command::Filter { config, command } => return filter::run(&command, &config.load()?.1),
+        Command::Filter { config, command } => {
+            return filter::run(&command, &config.load()?.1);
+        }
         Command::CheckConfig { config, args } => return check_config(&args, &config),
         Command::Config { command } => config::run(&command)?,
         Command::Demo { command } => return demo::run(&command),

@@ -11,7 +11,7 @@ use vere_process::failure::Failure;
 
 use super::files::{is_there, keep, write_file};
 
-/// A certificate and its key, as files.
+/// A certificate and the key, as files.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) certificate: PathBuf,
@@ -23,11 +23,11 @@ pub(super) struct Pair {
 pub(super) enum State {
     /// There is none.
     Missing,
-    /// An earlier run made it for this host name.
+    /// Made by an earlier run, for this host name.
     Own,
-    /// An earlier run made it, and it does not name this host.
+    /// Made by an earlier run, for a different host name.
     Outdated,
-    /// Somebody else put it there, and decides about it; with the reason why mail programs will refuse it.
+    /// Put there by the operator, who decides; with the reason why mail programs will refuse the certificate.
     Foreign(Option<String>),
 }
 
@@ -40,7 +40,7 @@ impl Pair {
         }
     }
 
-    /// What is there for a host name.
+    /// The files found for a host name.
     ///
     /// # Errors
     /// When one of the two files is missing: to make both would overwrite the other.
@@ -159,7 +159,7 @@ fn header(der: &[u8]) -> Option<(usize, usize)> {
     let Some(count) = first.checked_sub(0x80) else {
         return Some((2, first));
     };
-    // A certificate that this command makes has less than 64 KiB.
+    // A certificate of this command has less than 64 KiB.
     let octets = der.get(2..)?.get(..count).filter(|_| count <= 2)?;
     let content = octets
         .iter()

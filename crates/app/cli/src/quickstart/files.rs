@@ -250,7 +250,7 @@ impl Plan {
         Pair::below(&self.dir.join("tls"))
     }
 
-    /// Looks for a certificate that is already there. Writes nothing.
+    /// Looks for an existing certificate, without a change.
     ///
     /// # Errors
     /// When one of certificate and key is missing.
@@ -348,7 +348,7 @@ pub(crate) fn old(path: &Path) -> PathBuf {
     kept
 }
 
-/// Moves a file to a free path beside it, and returns that path.
+/// Moves a file to a free path in the same directory, and returns the path.
 pub(super) fn keep(path: &Path) -> Result<PathBuf, Failure> {
     let kept = old(path);
     fs::rename(path, &kept).map_err(|error| failed("keep", path, &error))?;

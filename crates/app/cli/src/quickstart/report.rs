@@ -29,7 +29,7 @@ impl Report<'_> {
         }
     }
 
-    /// A command for this system, with its settings where the command might find none or others.
+    /// A command for this system, with the settings where the command would miss the file.
     fn command(&self, words: &str) -> String {
         match self.plan.has_unit() {
             true => format!("vere {words}"),

@@ -4,7 +4,7 @@ use super::*;
 
 const HOST: &str = "mail.example.org";
 
-/// A directory with files of this content.
+/// A directory with files of the given content.
 fn files(certificate: &str, key: &str) -> (tempfile::TempDir, Pair) {
     let folder = tempfile::tempdir().unwrap();
     let pair = Pair::below(folder.path());

@@ -8,17 +8,17 @@ mod past;
 mod show;
 
 use vere_judge::Judge;
+use vere_process::failure::Failure;
 use vere_settings::Settings;
 use vere_units::TraceId;
 
-pub(crate) use self::args::ExplainArgs;
-use vere_process::failure::Failure;
+pub use args::ExplainArgs;
 
 /// Judges the message by the settings of now, and returns the text to print.
 ///
 /// # Errors
 /// When the message or the facts are missing, or the settings have no judgement.
-pub(crate) fn run(args: &ExplainArgs, settings: &Settings) -> Result<String, Failure> {
+pub fn run(args: &ExplainArgs, settings: &Settings) -> Result<String, Failure> {
     let terms = settings.judging.clone().ok_or_else(|| {
         Failure::new(
             "expected a section [judging] in the settings; found none: no message is judged",

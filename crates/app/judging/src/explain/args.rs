@@ -12,7 +12,7 @@ use clap::Args;
 /// Example: vere explain --client 192.0.2.1 --from ann@example.net message.eml
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct ExplainArgs {
+pub struct ExplainArgs {
     /// Queue id, or a file with a message (`-`: standard input).
     ///
     /// A message that this system has delivered names its client in its Received field; for other files the options below say who sent the message.

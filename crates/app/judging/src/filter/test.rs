@@ -22,7 +22,7 @@ use super::report::Report;
 /// about both. The command delivers no mail and learns no sender. Line ends of the file become CRLF. Exit code 0: every
 /// filter has answered, 3: a filter gave no answer.
 #[derive(Debug, Args)]
-pub(crate) struct TestArgs {
+pub struct TestArgs {
     /// The file of the message; `-` for standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,

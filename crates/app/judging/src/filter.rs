@@ -10,17 +10,20 @@ use vere_process::failure::Failure;
 use vere_process::outcome::Outcome;
 use vere_settings::Settings;
 
+pub use test::TestArgs;
+
 /// Ask content filters.
 #[derive(Debug, Subcommand)]
-pub(crate) enum FilterCommand {
-    Test(test::TestArgs),
+pub enum FilterCommand {
+    #[expect(missing_docs, reason = "the text is that of the arguments")]
+    Test(TestArgs),
 }
 
 /// Runs the command.
 ///
 /// # Errors
 /// When the settings or the file of a message cannot be used.
-pub(crate) fn run(command: &FilterCommand, settings: &Settings) -> Result<Outcome, Failure> {
+pub fn run(command: &FilterCommand, settings: &Settings) -> Result<Outcome, Failure> {
     match command {
         FilterCommand::Test(args) => test::run(args, settings),
     }
