@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use vere_process::failure::Failure;
 
 use crate::place::{Place, wrong};
-use crate::repository::Ask;
 use crate::seal::{Keys, Sealing};
+use crate::secret::Ask;
 
-/// The file that says that a place has backups, and its copy.
+/// The file that marks a place for backups, and the copy.
 pub(crate) const NAMES: [&str; 2] = ["vere-backup.json", "vere-backup.copy.json"];
 const OCTETS_MAX: u64 = 64 * 1024;
 const FORMAT: &str = "vere-backup";

@@ -13,12 +13,12 @@ use crate::repository::Repository;
 pub(crate) struct Last<'a> {
     place: &'a str,
     host: &'a str,
-    /// The last backup, if it is in this place.
+    /// The last backup, if made in this place.
     here: Option<LastBackup>,
 }
 
 impl<'a> Last<'a> {
-    /// Reads the record. A record that cannot be read is none: the next backup writes another.
+    /// Reads the record. An unreadable record counts as absent: the next backup writes the record again.
     pub(crate) fn read(settings: &'a Settings, place: &'a str) -> Self {
         let last = LastBackup::read(&settings.data).ok().flatten();
         Self {
@@ -32,7 +32,7 @@ impl<'a> Last<'a> {
     /// may take turns at one mount point.
     ///
     /// # Errors
-    /// When the last backup is in this place, and nothing is there.
+    /// When the last backup was made in this place, and the place is empty.
     pub(crate) fn check_presence(&self) -> Result<(), Failure> {
         match &self.here {
             Some(last) if !Repository::is_there(self.place)? => Err(Failure::new(format!(

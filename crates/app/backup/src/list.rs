@@ -7,7 +7,6 @@ use vere_process::wording::size;
 use vere_units::Timestamp;
 
 use crate::args::PlaceArgs;
-use crate::fault::found;
 use crate::manifest::Manifest;
 use crate::place::Use;
 use crate::repository::Repository;
@@ -41,7 +40,7 @@ pub(crate) fn run(place: &PlaceArgs, json: bool) -> Result<Outcome, Failure> {
             "size"
         ),
     };
-    Ok(Outcome::Report(said, found(is_damaged)))
+    Ok(Outcome::of_findings(said, is_damaged))
 }
 
 fn line(manifest: &Manifest) -> String {

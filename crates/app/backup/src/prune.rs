@@ -33,7 +33,7 @@ pub(crate) fn run(
     // Two lists of large systems may be larger than the memory: each is read alone.
     let mut all = Vec::new();
     for number in repository.numbers()? {
-        // What a list that cannot be read needs is unknown.
+        // The objects of an unreadable list are unknown.
         let manifest = repository.manifest(number).map_err(|error| {
             Failure::new(format!(
                 "{error}; nothing is removed. Remove this file, and with it backup {number}, to go on"

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! vere-backup.json         the kind of the place, and the encryption; written first
-//! vere-backup.copy.json    the same once more
+//! vere-backup.copy.json    the description once more
 //! objects/ab/abcd...       a piece of a file, named by the BLAKE3 hash of the content (keyed in an encrypted place)
 //! manifests/00000007       the list of backup 7; written last, when all objects of the backup are safe
 //! damaged/abcd...          empty: verify found the object damaged, the next backup stores the content again
@@ -16,7 +16,6 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use vere_process::failure::Failure;
-use vere_units::Secret;
 
 use crate::description::{self, Description};
 use crate::manifest::{self, Manifest, Piece};
@@ -25,6 +24,7 @@ use crate::place::directory::Directory;
 use crate::place::s3::{self, Bucket};
 use crate::place::{Entry, Place, Use, wrong};
 use crate::seal::{Keys, SEAL_OCTETS, Sealed};
+use crate::secret::Ask;
 
 const OBJECTS: &str = "objects";
 const MANIFESTS: &str = "manifests";
@@ -32,9 +32,6 @@ const DAMAGED: &str = "damaged";
 
 /// The error of a disk that cannot read a sector.
 const EIO: i32 = 5;
-
-/// The secret of an encrypted place, asked for when needed.
-pub(crate) type Ask<'a> = &'a dyn Fn() -> Result<Option<Secret<Vec<u8>>>, Failure>;
 
 /// Why the content of an object is not to be had.
 #[derive(Debug)]

@@ -17,6 +17,9 @@ const OTHERS_READ: u32 = 0o004;
 /// Octets that a passphrase or key file has at least.
 const SECRET_MIN: usize = 8;
 
+/// The secret of an encrypted place, asked for when needed.
+pub(crate) type Ask<'a> = &'a dyn Fn() -> Result<Option<Secret<Vec<u8>>>, Failure>;
+
 /// How backups are encrypted.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct SecretArgs {

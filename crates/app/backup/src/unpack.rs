@@ -27,7 +27,7 @@ pub(crate) struct Unpack<'a> {
     pub(crate) bar: &'a ProgressBar,
     /// The owner of the directory, who gets the files.
     pub(crate) owner: Owner,
-    /// What is lost, where the rest is wanted all the same.
+    /// The losses, where the rest is wanted all the same.
     pub(crate) losses: Option<RefCell<Losses>>,
 }
 
@@ -40,17 +40,17 @@ enum Hole {
     NoFile,
 }
 
-/// What a salvage could not bring back.
+/// The losses of a salvage.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     /// Octets of the mail store's log, which are zero now.
     pub(crate) log_octets: u64,
-    /// Plain files, which are absent.
+    /// Absent plain files.
     pub(crate) files: Vec<String>,
 }
 
 impl Losses {
-    /// The losses that a salvage notes.
+    /// The losses of a salvage.
     pub(crate) fn noted(salvage: bool) -> Option<RefCell<Self>> {
         salvage.then(RefCell::default)
     }
@@ -60,7 +60,7 @@ impl Losses {
         self.log_octets == 0 && self.files.is_empty()
     }
 
-    /// The losses in words; `named` are those that the repair of the mail store names.
+    /// The losses in words; `named` are the losses known to the repair of the mail store.
     pub(crate) fn text(&self, named: &[String]) -> String {
         let mut text = String::new();
         for file in &self.files {

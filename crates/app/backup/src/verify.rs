@@ -60,12 +60,11 @@ pub(crate) fn run(
             Err(error) => found.findings.push(error.to_string()),
         }
     }
-    let code = crate::fault::found(!found.findings.is_empty());
     let text = match shown.json {
         true => found.json(&manifest),
         false => found.text(&manifest),
     };
-    Ok(Outcome::Report(text, code))
+    Ok(Outcome::of_findings(text, !found.findings.is_empty()))
 }
 
 /// Reads each object once.

@@ -17,7 +17,7 @@ use vere_process::wording::{counted, size};
 use vere_units::Timestamp;
 
 use crate::args::RestoreArgs;
-use crate::fault::{at, found};
+use crate::fault::at;
 use crate::manifest::{Manifest, Root};
 use crate::place::Use;
 use crate::progress;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &RestoreArgs, data: &Path) -> Result<Outcome, Failure> {
         true => as_json(&manifest, &data, &outside, &losses),
         false => text(&manifest, &data, &outside, false) + &losses.text(&salvaged),
     };
-    Ok(Outcome::Report(said, found(!losses.is_empty())))
+    Ok(Outcome::of_findings(said, !losses.is_empty()))
 }
 
 /// Whether the directory is absent or empty; false for the directory of an interrupted restore.

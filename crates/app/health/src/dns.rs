@@ -277,7 +277,7 @@ async fn all(
     records(subject, rows).await;
     source.set(Source::Hosts);
     if !args.records_only {
-        // First the connections that matter most: the time may be over before the others.
+        // First the most important connections: the time may be over before the rest.
         rows.extend(connections::incoming(subject, outbound).await);
         rows.push(connections::outgoing(&args.probe, outbound).await);
         rows.extend(policies::mta_sts(subject, outbound).await);

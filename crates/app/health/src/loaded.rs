@@ -1,11 +1,11 @@
-//! Settings with the file that has them.
+//! Settings with the file of the settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use vere_settings::Settings;
 
-/// Settings, and the file that has them where the caller knows the file: remedies name it.
+/// Settings, and the file where the caller knows the file: remedies name the file.
 #[derive(Debug)]
 pub struct Loaded {
     pub(crate) file: Option<PathBuf>,

@@ -8,7 +8,7 @@ use vere_settings::{Settings, SpoolNode};
 
 /// How long a node of this machine may take to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Sections that do not speak of mail.
+/// Sections without settings about mail.
 const SECTIONS: &[&str] = &["spool", "cluster", "log", "control", "backup"];
 
 /// A node of this machine, used by a gateway elsewhere.
@@ -16,7 +16,7 @@ const SECTIONS: &[&str] = &["spool", "cluster", "log", "control", "backup"];
 pub(crate) struct NodeHere {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
-    /// Why no connection was possible; `None` when the node accepted one.
+    /// Why no connection was possible; `None` when the node accepted the connection.
     pub(crate) error: Option<String>,
 }
 
@@ -43,7 +43,7 @@ fn is_for_others(node: &SpoolNode, settings: &Settings) -> bool {
     !node.remote && !renews && (outside || tls.is_some())
 }
 
-/// Whether all other settings are as in a file that has a host name alone.
+/// Whether all further settings are as in a file with a host name alone.
 fn has_no_mail_settings(settings: &Settings) -> bool {
     let text = format!("version = 1\nhostname = {:?}\n", settings.hostname);
     let Ok(bare) = Settings::parse(&text, "vere.toml") else {
@@ -69,7 +69,7 @@ pub(crate) fn asked(settings: &Settings) -> Vec<NodeHere> {
     alone(settings).into_iter().map(ask).collect()
 }
 
-/// The unit that runs a node alone.
+/// The unit of a node alone.
 pub(crate) fn unit(name: &str) -> String {
     format!("vere-node@{name}")
 }

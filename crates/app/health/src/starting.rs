@@ -30,7 +30,7 @@ fn chosen(file: Option<&Path>, found: Option<&Path>, unit: &str, command: &str) 
     let option = file.filter(|file| !found.is_some_and(|found| is_same(file, found)));
     let option = option.map(|file| format!(" -c {}", whole(file)));
     let command = command.to_owned() + &option.unwrap_or_default();
-    // The units read one file; with another one they start something else, or nothing.
+    // The units read a single file; with further settings a start of the unit does not help.
     match file.is_none_or(|file| is_same(file, Path::new(OF_UNITS))) {
         true => format!("systemctl start {unit}, or: {command}"),
         false => command,

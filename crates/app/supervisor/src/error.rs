@@ -58,7 +58,7 @@ pub enum SupervisorError {
         /// What the system said.
         source: io::Error,
     },
-    /// Root would leave files in the data directory of another user, who could not use them.
+    /// Root would leave unusable files in the data directory of another user.
     DataOfAnother {
         /// The directory.
         path: PathBuf,

@@ -59,7 +59,7 @@ pub(super) fn prepare(settings: &Settings, executable: &Path) -> Result<(), Supe
 }
 
 /// Refuses to run as root in the data directory of another user: its system could not use what root writes there. Root
-/// with `user` gives all files to that user, which may be root.
+/// with `user` gives all files to the user, even to root.
 pub(super) fn refuse_data_of_another(settings: &Settings) -> Result<(), SupervisorError> {
     if settings.user.is_some() || !geteuid().is_root() {
         return Ok(());

@@ -79,7 +79,7 @@ fn print(text: &str, code: ExitCode) -> ExitCode {
 
 /// Writes a text whole; a closed reader (`| head`) is no failure.
 fn write(text: &str, out: &mut impl io::Write) -> io::Result<()> {
-    // What follows the last line break stays in a buffer, whose errors at the exit nobody sees.
+    // The text behind the last line break stays in a buffer, and errors at the exit go unseen.
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,

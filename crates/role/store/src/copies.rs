@@ -75,15 +75,15 @@ pub fn adopt(data: &Path) -> Result<(), FilesError> {
     Files::lock(&data.join("store"))?.restored().map(drop)
 }
 
-/// Makes a store of a copied log of which parts are lost, with zeros in their place: what `vere store repair` leaves of
-/// the log, under new UIDVALIDITYs. Returns a sentence for each loss that can be named: of what was in a lost part alone,
-/// nothing is known.
+/// [`adopt`] for a log with zeros in place of lost parts: keeps what `vere store repair` keeps, and returns a sentence for
+/// each loss that can be named.
 ///
 /// # Errors
 /// When the log cannot be read or written.
 pub fn salvage(data: &Path) -> Result<Vec<String>, FilesError> {
-    let report = Files::lock(&data.join("store"))?.repair(false)?;
-    Ok(repair::sentences(&report))
+    Ok(repair::sentences(
+        &Files::lock(&data.join("store"))?.repair(false)?,
+    ))
 }
 
 /// The contents of a copy, in figures, and what is wrong with it.

@@ -176,12 +176,9 @@ impl Files {
         let told = self.told()?;
         let (mut store, report) = self.open_with(meta, begun)?;
         let is_older = match told {
-            Some(told) => {
-                // A log without a change gets another id at each opening, and nobody has seen a message of it.
-                let was_empty = told.synced == Position::FIRST && store.end() == Position::FIRST;
-                let is_other = told.log != store.log_id().0 && !was_empty;
-                is_other || told.synced > store.end()
-            }
+            Some(told) if told.synced > store.end() => true,
+            // A log without a change gets a new id at each opening.
+            Some(told) => told.log != store.log_id().0 && store.end() > Position::FIRST,
             // An administrator restored the log alone, on another machine.
             None => self.mark.is_some() && is_new && report.replayed > 0,
         };
@@ -198,11 +195,8 @@ impl Files {
         }
         self.forget_rebuilding()
             .map_err(|error| self.wrong(error))?;
-        tracing::info!(
-            replayed = report.replayed,
-            cut = report.cut,
-            "mail store opened"
-        );
+        let OpenReport { replayed, cut } = report;
+        tracing::info!(replayed, cut, "mail store opened");
         Ok(store)
     }
 

@@ -1,7 +1,6 @@
 //! `vere store`: asks the running store, or opens the mail store's files, while no other process uses the files.
 
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -36,11 +35,8 @@ use room::Room;
 
 /// Longest time of an explained search.
 const EXPLAIN_PATIENCE: Duration = Duration::from_secs(300);
-/// Exit code of a command that did its work and found damage: 1 is for commands that could not.
-const FINDINGS: u8 = 3;
 
-/// Check and maintain the mail store; `repair`, `restored` and `compact` while the system is stopped, all others at any
-/// time.
+/// Check and maintain the mail store; `repair`, `restored` and `compact` need a stopped system.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
     /// Read everything and compare all redundant data; exit with 3 when an error is found.
@@ -111,11 +107,6 @@ pub enum StoreCommand {
     },
 }
 
-/// The exit code after damage was found, or not.
-fn found(damage: bool) -> ExitCode {
-    ExitCode::from(if damage { FINDINGS } else { 0 })
-}
-
 /// Runs the command. Files that root makes belong to the owner of the data directory.
 ///
 /// # Errors
@@ -144,7 +135,7 @@ fn execute(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Maint
                 true => report.as_json(),
                 false => report.counts() + &report.findings(),
             };
-            Ok(Outcome::Report(text, found(report.is_wrong())))
+            Ok(Outcome::of_findings(text, report.is_wrong()))
         }
         StoreCommand::Stats { json } => {
             let report = figures(settings, folder, &decoders)?;
@@ -240,8 +231,7 @@ fn repair(files: &Files, dry_run: bool, json: bool) -> Result<Outcome, FilesErro
         true => repair::as_json(&report, dry_run),
         false => repair::as_text(&report, dry_run),
     };
-    let lost = report.has_losses();
-    Ok(Outcome::Report(text, found(lost)))
+    Ok(Outcome::of_findings(text, report.has_losses()))
 }
 
 fn compact(store: &mut FileStore, folder: &Path, dead_min: u64) -> Result<u64, StoreError> {

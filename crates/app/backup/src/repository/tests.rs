@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use vere_units::Secret;
+
 use super::*;
 use crate::manifest::{Mark, Plain, Queues, Root, VERSION};
 

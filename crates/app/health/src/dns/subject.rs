@@ -137,7 +137,7 @@ pub(super) fn domains(domain: Option<&str>, settings: &Settings) -> Result<Vec<S
     }
 }
 
-/// The row for a domain that is not one of this system: the remedies of the other rows would be wrong for a mistyped name.
+/// The row for a domain of no local account: the remedies of the further rows would be wrong for a mistyped name.
 /// `None` where the domains are not known.
 pub(super) fn stranger(domain: &str, settings: &Settings) -> Option<Row> {
     let directory = vere_login::directory::open_if_there(settings).ok()??;

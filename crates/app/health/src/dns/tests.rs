@@ -458,7 +458,7 @@ fn control_characters_of_others_do_not_reach_the_terminal() {
 /// The command was silent for minutes.
 #[tokio::test]
 async fn name_servers_without_an_answer_are_told_at_once() {
-    // Nobody reads the questions.
+    // The questions stay unread.
     let mute = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let options = ResolverOptions {
         servers: vec![mute.local_addr().unwrap()],

@@ -44,7 +44,7 @@ impl Source {
 #[derive(Debug)]
 pub(super) struct Progress<'a> {
     pub(super) rows: &'a mut Vec<Row>,
-    /// What the checks wait for now.
+    /// The answer awaited now.
     pub(super) source: &'a Cell<Source>,
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn silence(subject: &Subject) -> Option<Row> {
             ),
             REMEDY,
         )),
-        // An answer, if not a good one.
+        // An answer, if not a good answer.
         LookupFailure::Code(_) | LookupFailure::Bogus => None,
     }
 }
@@ -111,7 +111,7 @@ pub(super) fn late(domain: &str, source: Source, took: Duration, rest: usize) ->
     };
     let seconds = PATIENCE.as_secs();
     match source {
-        // Other domains used the time up.
+        // Earlier domains used the time up.
         _ if took < FAIR => Row::warning(
             CHECK,
             format!("the checks were not finished within {seconds} s{rest}"),

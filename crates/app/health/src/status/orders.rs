@@ -9,7 +9,7 @@ use vere_control::{AskError, OrderRow, QueueRow, Request, TopOrder, TopSample, a
 use crate::figures::counted;
 use crate::finding::Finding;
 
-/// Queues in which held mail is looked for, those with the oldest message first.
+/// Queues searched for held mail, the queues with the oldest message first.
 const QUEUES_MAX: usize = 1_000;
 /// Destinations in a line.
 const NAMES_MAX: usize = 5;
@@ -21,7 +21,7 @@ const ENDLESS: &str = "taken back";
 pub(super) struct Ordered {
     #[serde(flatten)]
     pub(super) order: OrderRow,
-    /// Messages that wait for the destination; `None` where the queue is not among those with the oldest messages.
+    /// Messages waiting for the destination; `None` where the queue is not among the queues with the oldest messages.
     pub(super) messages: Option<usize>,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn of(socket: &Path) -> Vec<Ordered> {
 
 fn gathered(socket: &Path) -> Result<Vec<Ordered>, AskError> {
     let orders: Vec<OrderRow> = parse(ask(socket, &Request::QueueOrders)?)?;
-    // Messages held one by one are counted elsewhere.
+    // Single held messages are counted elsewhere.
     let orders: Vec<_> = orders.into_iter().filter(|row| row.id.is_none()).collect();
     if orders.is_empty() {
         return Ok(Vec::new());

@@ -130,7 +130,7 @@ pub(super) fn in_text(facts: &Facts, findings: &[Finding], level: Level) -> Stri
             last.number,
             last.place
         ),
-        // The gateway's other nodes have what is on a node alone.
+        // The gateway's remaining nodes have the messages of a node alone.
         None if !facts.nodes.is_empty() => Ok(()),
         None => writeln!(
             out,

@@ -276,7 +276,7 @@ fn mail_in_a_held_destination_is_a_warning() {
         messages,
     };
     let mut facts = healthy();
-    // A hold that ends by itself is meant, and one without mail stops nothing: a line has both.
+    // A hold with an end is meant, and a hold without mail stops no mail: a line has both.
     facts.orders = vec![
         order("a.example", "2030-01-01T00:00:00Z", Some(2)),
         order("b.example", "taken back", None),

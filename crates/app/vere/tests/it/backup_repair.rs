@@ -156,7 +156,7 @@ fn what_a_damaged_backup_still_has_is_restored() {
     let mail = ["restore", &place, "--account", ALICE, "--salvage"];
     assert_has(&system.command(&mail), &["1 message"]);
     assert_eq!(numbers(&mut alice, "Restored"), [1].into());
-    // The same content is stored again, although it is the short end of a file that has grown since.
+    // The content is stored again, although the piece is the short end of a file and the file has grown since.
     alice.append("INBOX", "Subject: n2\r\n\r\nx\r\n");
     assert_has(
         &fails(&["backup", "verify", &place]),
@@ -203,7 +203,7 @@ fn a_backup_goes_to_no_place_but_its_own() {
         &["this system is other.example.org", "--accept-place"],
     );
     assert_has(&run(&mut backup(&["--accept-place"])), &["backup 3 of "]);
-    // A description that is damaged is made whole by its copy.
+    // A damaged description is made whole by the copy.
     let description = PathBuf::from(&place).join("vere-backup.json");
     fs::write(&description, "{").expect("it");
     assert_has(
@@ -212,7 +212,7 @@ fn a_backup_goes_to_no_place_but_its_own() {
     );
     run(&mut backup(&[]));
     assert!(fs::metadata(&description).expect("it").len() > 9);
-    // A list that is damaged keeps no other backup from being restored, and says what to do.
+    // A damaged list leaves the remaining backups usable, and the error names the way on.
     let list = PathBuf::from(&place).join("manifests/00000004");
     fs::write(&list, "{").expect("it");
     let listed = output_of(vere().args(["backup", "list", &place]), "");

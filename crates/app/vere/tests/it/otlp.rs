@@ -123,7 +123,7 @@ fn read_by_the_standard(bodies: &[String]) {
     }
 }
 
-/// A collector that prints every record behind an address; absent where it is not built.
+/// A collector behind an address, printing every record; absent where no collector is built.
 fn official_collector(folder: &Path, address: SocketAddr) -> Option<Child> {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/test-tools");
     let built = tools.join("bin/otelcol");

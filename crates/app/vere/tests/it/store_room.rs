@@ -79,7 +79,7 @@ fn room_of_removed_messages_comes_back_by_itself() {
     assert!(said.contains("nothing is wrong"), "{said}");
 }
 
-/// Before its first message a store was taken for another one at each restart.
+/// Before the first message a store was taken for a restored store at each restart.
 #[test]
 fn an_empty_store_is_the_same_after_a_restart() {
     let (mut system, ports) = start_with_store(Options::default());

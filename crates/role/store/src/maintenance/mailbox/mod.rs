@@ -241,12 +241,14 @@ impl Running<'_> {
                 self.pages(wanted)?
             }
         };
-        let is_wrong = done.messages == 0 || done.stopped.is_some();
         let text = match args.json {
             true => show::json(&show::undeleted_value(&done, args.dry_run)),
             false => show::undeleted(&done, args.dry_run),
         };
-        Ok(Outcome::Report(text, super::found(is_wrong)))
+        Ok(Outcome::of_findings(
+            text,
+            done.messages == 0 || done.stopped.is_some(),
+        ))
     }
 
     /// All pages as one.
