@@ -428,6 +428,22 @@ fn a_log_of_another_store_is_noticed() {
     renewed(&marked.files());
 }
 
+/// Before the first message each restart warned of a restored log, and removed the index.
+#[test]
+fn an_empty_store_is_the_same_when_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("store/log")).unwrap();
+    let files = || Files {
+        mark: Some(folder.path().join("store.mark")),
+        ..filled::lock(&folder.path().join("store"))
+    };
+    let first = files().open().unwrap().log_id();
+    let index = folder.path().join("store").join(crate::index::FOLDER);
+    fs::create_dir_all(&index).unwrap();
+    assert_ne!(files().open().unwrap().log_id(), first);
+    assert!(index.exists(), "the store was taken for another store");
+}
+
 /// On a machine where there was no store before, as the manual says: the log alone.
 #[test]
 fn a_log_without_metadata_and_mark_is_one_that_was_put_back() {
