@@ -48,7 +48,8 @@ impl Shell {
     pub(crate) fn step(&mut self, folder: &Path, step: &Step) {
         let command = self.put(&step.command);
         if is_one(&step.command, self.servers) {
-            let mut server = self.command(folder, &command);
+            // Without a shell in between, which would end and leave the server behind.
+            let mut server = self.command(folder, &format!("exec {command}"));
             self.running.push(Child::spawn_quiet(&mut server));
             return;
         }
